@@ -1,0 +1,12 @@
+/** What `roomd/protocol` exports: everything that a second implementation needs to speak to the daemon. */
+export * from './channels.ts'
+export * from './clock.ts'
+export * from './codec.ts'
+export * from './errors.ts'
+export * from './events.ts'
+export * from './frames.ts'
+export * from './ids.ts'
+export * from './methods.ts'
+export * from './notebook.ts'
+export * from './scopes.ts'
+export * from './version.ts'

@@ -1,0 +1,158 @@
+/**
+ * What daemon and kernel host say to each other, over the same preamble and frames, on channel 0 only. The host listens; the
+ * daemon dials and speaks as `client`. This protocol only grows: a newer daemon drives an older host, so every object here
+ * is parsed loosely (unknown fields kept) and nothing is ever taken away.
+ */
+import { z } from 'zod'
+import { BootId, KernelId } from './ids.ts'
+
+/** Version of this sub-protocol, told in the host's WELCOME. */
+export const HOST_API_VERSION = 1
+
+/** Payload of HELLO on a host socket. */
+export const HostHello = z.looseObject({ boot_id: BootId, pid: z.number().int(), version: z.string() })
+export type HostHello = z.output<typeof HostHello>
+
+/** Payload of WELCOME. A registry row is believed only when nonce, pid and start time agree. */
+export const HostWelcome = z.looseObject({
+  nonce: z.string(),
+  kernel_id: KernelId,
+  host_pid: z.number().int(),
+  host_api_version: z.number().int(),
+  version: z.string(),
+})
+export type HostWelcome = z.output<typeof HostWelcome>
+
+/** One Jupyter message as the host passes it on. `parent_id` is the parent header's msg_id. */
+export const KernelMessage = z.looseObject({
+  channel: z.enum(['iopub', 'shell', 'stdin', 'control']),
+  msg_type: z.string(),
+  msg_id: z.string(),
+  parent_id: z.string().nullable(),
+  content: z.record(z.string(), z.unknown()),
+  metadata: z.record(z.string(), z.unknown()),
+  buffers: z.array(z.instanceof(Uint8Array)),
+})
+export type KernelMessage = z.output<typeof KernelMessage>
+
+/** Payload of EVENT from the host. `seq` rises by one per kernel, across hosts; acknowledged by `acknowledge`. */
+export const HostEvent = z.discriminatedUnion('kind', [
+  z.looseObject({
+    kind: z.literal('message'),
+    seq: z.number().int(),
+    at: z.number(),
+    message: KernelMessage,
+  }),
+  /** The kernel answered kernel_info and its iopub has spoken. `info` is kernel_info_reply's content. */
+  z.looseObject({
+    kind: z.literal('ready'),
+    seq: z.number().int(),
+    at: z.number(),
+    pid: z.number().int(),
+    info: z.record(z.string(), z.unknown()),
+  }),
+  /** The request's reply and its idle are both in (or idle was proved): nothing of it will follow. */
+  z.looseObject({
+    kind: z.literal('settled'),
+    seq: z.number().int(),
+    at: z.number(),
+    request_id: z.string(),
+    /** Content of the reply; null when the reply never came but the kernel proved idle. */
+    reply: z.record(z.string(), z.unknown()).nullable(),
+  }),
+  /** The kernel process is gone; every request that was not settled is over. */
+  z.looseObject({
+    kind: z.literal('died'),
+    seq: z.number().int(),
+    at: z.number(),
+    code: z.number().int().nullable(),
+    signal: z.string().nullable(),
+    /** Last lines of the kernel's stderr, at most 4 KiB. */
+    stderr: z.string(),
+    /** True when shutdown or restart was asked for. */
+    expected: z.boolean(),
+  }),
+  /** Events that are not there any more, with the reason (host died, hard limit). */
+  z.looseObject({ kind: z.literal('gap'), seq: z.number().int(), at: z.number(), reason: z.string() }),
+])
+export type HostEvent = z.output<typeof HostEvent>
+
+export const HostStatus = z.looseObject({
+  kernel_id: KernelId,
+  nonce: z.string(),
+  host_pid: z.number().int(),
+  pid: z.number().int().nullable(),
+  /** Kernel process start time in clock ticks since boot (Linux) or epoch ms; null where unknown. With pid it names one process. */
+  pid_started: z.number().nullable(),
+  state: z.enum(['starting', 'idle', 'busy', 'dead']),
+  /** request_id of what runs. */
+  running: z.string().nullable(),
+  last_seq: z.number().int(),
+  acknowledged: z.number().int(),
+  waiting_input: z.boolean(),
+  /** Bytes; null where it cannot be told. */
+  memory: z.number().nullable(),
+})
+export type HostStatus = z.output<typeof HostStatus>
+
+/** REQUESTs to the host: method → params and result. */
+export const hostMethods = {
+  /** Streams every event after `since` and all that follow as EVENT frames. One subscriber: the newest wins. */
+  subscribe: {
+    params: z.looseObject({ since: z.number().int().nonnegative() }),
+    result: z.looseObject({ status: HostStatus }),
+  },
+  /** Everything up to `seq` is durable with the daemon and may be forgotten. */
+  acknowledge: { params: z.looseObject({ seq: z.number().int() }), result: z.looseObject({}) },
+  status: { params: z.looseObject({}), result: z.looseObject({ status: HostStatus }) },
+  /**
+   * Sends one request to the kernel, at most once per `request_id`, which is also its msg_id: written to the send log first. A
+   * repeated id is answered from the log. `already_sent` tells which it was.
+   */
+  send: {
+    params: z.looseObject({
+      request_id: z.string(),
+      channel: z.enum(['shell', 'control', 'stdin']),
+      msg_type: z.string(),
+      content: z.record(z.string(), z.unknown()),
+      metadata: z.record(z.string(), z.unknown()).optional(),
+      /** Parent header msg_id: for `input_reply`, that of the `input_request`. */
+      parent_id: z.string().nullable().optional(),
+      buffers: z.array(z.instanceof(Uint8Array)).optional(),
+    }),
+    result: z.looseObject({ already_sent: z.boolean() }),
+  },
+  /** By the spec's interrupt_mode: SIGINT to the kernel's process group, or interrupt_request on control. */
+  interrupt: { params: z.looseObject({}), result: z.looseObject({}) },
+  /**
+   * Ends the kernel: shutdown_request, then SIGTERM, then SIGKILL to its group, within `grace_ms`; answers when it is gone, then
+   * the host exits.
+   */
+  shutdown: { params: z.looseObject({ grace_ms: z.number() }), result: z.looseObject({}) },
+} as const
+
+export type HostMethod = keyof typeof hostMethods
+
+/**
+ * How a host is started: written as `launch.json` (0600) into the kernel's own 0700 folder `<state>/kernels/<kernel_id>/`,
+ * which then also holds connection file, send log, spool, stderr and `host.json`. The kernel's environment is the host's own.
+ */
+export const HostLaunch = z.looseObject({
+  kernel_id: KernelId,
+  nonce: z.string(),
+  /** Socket to listen on; already shortened by the path-length rule. */
+  socket: z.string(),
+  /** Folder for ipc endpoints, likewise; empty string: use tcp ports. */
+  ipc_dir: z.string(),
+  argv: z.array(z.string()).min(1),
+  cwd: z.string(),
+  interrupt_mode: z.enum(['signal', 'message']),
+  transport: z.enum(['ipc', 'tcp']),
+  /** Milliseconds an idle kernel lives without any daemon; null: for ever. */
+  orphan_grace_ms: z.number().nullable(),
+  /** First sequence number to use: after a host's death the new host counts on. */
+  first_seq: z.number().int().default(1),
+  /** Adopt this running kernel instead of starting one. */
+  adopt: z.looseObject({ pid: z.number().int(), pid_started: z.number().nullable() }).optional(),
+})
+export type HostLaunch = z.output<typeof HostLaunch>

@@ -1,0 +1,453 @@
+/**
+ * The one table of methods: on which channel, which scope and gate it needs, whether it changes anything (then it takes a
+ * mutation id), and its parameters and result. Daemon and SDK read it; PROTOCOL.md is checked against it.
+ */
+import { z } from 'zod'
+import { BlobHash, CellId, ExecutionId, KernelId, NotebookId } from './ids.ts'
+import {
+  Cell,
+  CellType,
+  Execution,
+  ExecutionSummary,
+  KernelSummary,
+  RoomSummary,
+  SourceState,
+} from './notebook.ts'
+import type { Scope } from './scopes.ts'
+
+/** What must be ready before a method runs; see PROTOCOL.md, readiness and gates. */
+export type Gate = 'none' | 'projection' | 'document' | 'mutate' | 'runtime' | 'execute'
+
+export interface MethodRule {
+  readonly channel: 'connection' | 'room'
+  readonly scope: Scope
+  readonly gate: Gate
+  readonly mutates: boolean
+  readonly params: z.ZodType
+  readonly result: z.ZodType
+}
+
+const source = z.string().max(8 * 1024 * 1024)
+const index = z.number().int().nonnegative()
+
+/** One edit. All operations of one `edit` are one document transaction: all or none. */
+export const Operation = z.discriminatedUnion('op', [
+  z
+    .object({
+      op: z.literal('create_cell'),
+      source,
+      cell_type: CellType.default('code'),
+      /** absent: at the end; null: at the start. */
+      after_cell_id: CellId.nullable().optional(),
+      metadata: z.record(z.string(), z.unknown()).optional(),
+    })
+    .strict(),
+  z
+    .object({
+      op: z.literal('set_source'),
+      cell_id: CellId,
+      source,
+      /** Refuses with `conflict` when the cell's source is another. */
+      expect_source_hash: z.string().optional(),
+    })
+    .strict(),
+  z.object({ op: z.literal('set_cell_type'), cell_id: CellId, cell_type: CellType }).strict(),
+  z.object({ op: z.literal('delete_cell'), cell_id: CellId }).strict(),
+  z.object({ op: z.literal('move_cell'), cell_id: CellId, after_cell_id: CellId.nullable() }).strict(),
+  /** Replaces the cell's metadata as a whole. */
+  z
+    .object({
+      op: z.literal('set_cell_metadata'),
+      cell_id: CellId,
+      metadata: z.record(z.string(), z.unknown()),
+    })
+    .strict(),
+])
+export type Operation = z.output<typeof Operation>
+
+const onError = z.enum(['stop', 'continue']).default('stop')
+
+const DaemonStatus = z.object({
+  running: z.literal(true),
+  pid: z.number().int(),
+  boot_id: z.string(),
+  version: z.string(),
+  uptime_s: z.number(),
+  socket: z.string(),
+  http: z.string().nullable(),
+  rooms: z.number().int(),
+  peers: z.number().int(),
+  kernels: z.number().int(),
+  connections: z.number().int(),
+  /** `state` other than ok names what is wrong with the store. Sizes in bytes. */
+  journal: z.object({
+    state: z.enum(['ok', 'read_only', 'recovered']),
+    reason: z.string().optional(),
+    size: z.number(),
+    pending: z.number(),
+  }),
+  memory: z.object({ rss: z.number(), heap_used: z.number() }),
+})
+export type DaemonStatus = z.output<typeof DaemonStatus>
+
+export const KernelSpecSummary = z.object({
+  name: z.string(),
+  display_name: z.string(),
+  language: z.string(),
+  /** Where it was found: embedded, JUPYTER_PATH, user, environment, system. */
+  source: z.string(),
+  path: z.string(),
+  usable: z.boolean(),
+  reason: z.string().optional(),
+})
+export type KernelSpecSummary = z.output<typeof KernelSpecSummary>
+
+const KernelList = z.object({
+  specs: z.array(KernelSpecSummary),
+  running: z.array(
+    z.object({
+      kernel_id: KernelId,
+      pid: z.number().int().nullable(),
+      host_pid: z.number().int().nullable(),
+      name: z.string(),
+      notebook_id: NotebookId.nullable(),
+      state: z.string(),
+      started_at: z.number().nullable(),
+      memory: z.number().nullable(),
+    }),
+  ),
+  standbys: z.array(z.unknown()),
+})
+
+const ExecutionResult = z.object({ execution: Execution })
+const none = z.object({}).strict()
+
+const table = {
+  // --- channel 0 ---------------------------------------------------------------------------------------------------
+  ping: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: z.object({}),
+  },
+  status: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: DaemonStatus,
+  },
+  list_rooms: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    /** `inactive`: also rooms that are only in the store, newest first. */
+    params: z
+      .object({ inactive: z.boolean().default(false), limit: z.number().int().min(1).max(500).default(100) })
+      .strict(),
+    result: z.object({ rooms: z.array(RoomSummary) }),
+  },
+  list_kernels: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: KernelList,
+  },
+  /** Finds a room by id, unique prefix of an id, or path; never creates. */
+  find_room: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ room: z.string().min(1).max(4096) }).strict(),
+    result: z.object({ room: RoomSummary }),
+  },
+  /** Reads an execution by its id with no channel to its room; works after restarts. */
+  get_execution: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ execution_id: ExecutionId }).strict(),
+    result: ExecutionResult,
+  },
+  /** A slice of an output's text or of one mime value's text; offsets in UTF-16 units. */
+  read_output: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z
+      .object({
+        execution_id: ExecutionId,
+        index,
+        mime: z.string().optional(),
+        offset: index.default(0),
+        length: z
+          .number()
+          .int()
+          .min(1)
+          .max(1024 * 1024)
+          .default(1024 * 1024),
+      })
+      .strict(),
+    result: z.object({ text: z.string(), offset: index, next_offset: index.nullable(), chars: index }),
+  },
+  /** Answers `{size}`; then one BLOB value follows on the channel: 32 bytes of digest, the content. */
+  fetch_blob: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ blob: BlobHash }).strict(),
+    result: z.object({ size: z.number().int() }),
+  },
+  /** Ends the room's kernel and detaches its peers; the record stays and can be attached to again. */
+  close_room: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ notebook_id: NotebookId }).strict(),
+    result: z.object({ notebook_id: NotebookId, kernel_ended: z.boolean() }),
+  },
+  /** Ends the daemon. Answers once everything acknowledged is durable; refuses and says what is not. */
+  shutdown: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: false,
+    params: z
+      .object({
+        boot_id: z.string(),
+        reason: z.enum(['stop', 'restart', 'upgrade']).default('stop'),
+        next_version: z.string().optional(),
+        /** Also end all kernels. */
+        kernels: z.boolean().default(false),
+      })
+      .strict(),
+    result: z.object({ rooms: z.number().int(), kernels_kept: z.number().int() }),
+  },
+
+  // --- room channels -----------------------------------------------------------------------------------------------
+  get_cells: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'projection',
+    mutates: false,
+    params: z
+      .object({ start: index.default(0), count: z.number().int().min(1).max(1000).default(200) })
+      .strict(),
+    result: z.object({
+      cells: z.array(Cell),
+      total: z.number().int(),
+      start: z.number().int(),
+      next_start: z.number().int().optional(),
+      doc_seq: z.number().int(),
+      event_seq: z.number().int(),
+    }),
+  },
+  get_cell: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'projection',
+    mutates: false,
+    params: z.object({ cell_id: CellId }).strict(),
+    result: z.object({ cell: Cell, doc_seq: z.number().int(), event_seq: z.number().int() }),
+  },
+  edit: {
+    channel: 'room',
+    scope: 'editor',
+    gate: 'mutate',
+    mutates: true,
+    params: z.object({ operations: z.array(Operation).min(1).max(1000) }).strict(),
+    /** `cell_ids`: for each operation the cell it made or touched. */
+    result: z.object({ doc_seq: z.number().int(), cell_ids: z.array(CellId) }),
+  },
+  clear_outputs: {
+    channel: 'room',
+    scope: 'editor',
+    gate: 'mutate',
+    mutates: true,
+    /** absent: all cells. A cell whose execution is not terminal keeps it. */
+    params: z.object({ cell_ids: z.array(CellId).max(100_000).optional() }).strict(),
+    result: z.object({ cell_ids: z.array(CellId), event_seq: z.number().int() }),
+  },
+  execute: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'execute',
+    mutates: true,
+    params: z
+      .object({
+        cell_id: CellId.optional(),
+        /** Code of no cell; exactly one of `cell_id` and `code`. */
+        code: source.optional(),
+        on_error: onError,
+        /** Refuses with `conflict` when the cell's source is another. */
+        expect_source_hash: z.string().optional(),
+        /** false: `input()` raises as Jupyter does. */
+        allow_stdin: z.boolean().default(true),
+      })
+      .strict()
+      .refine(
+        (p) => (p.cell_id === undefined) !== (p.code === undefined),
+        'expected exactly one of cell_id and code',
+      ),
+    /** `already_active`: the cell was queued or running; this is that execution. */
+    result: z.object({
+      execution: ExecutionSummary,
+      already_active: z.boolean(),
+      event_seq: z.number().int(),
+    }),
+  },
+  run_all: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'execute',
+    mutates: true,
+    params: z.object({ on_error: onError, allow_stdin: z.boolean().default(true) }).strict(),
+    result: z.object({ executions: z.array(ExecutionSummary), event_seq: z.number().int() }),
+  },
+  list_executions: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'runtime',
+    mutates: false,
+    params: z.object({ limit: z.number().int().min(1).max(500).default(50) }).strict(),
+    result: z.object({ executions: z.array(ExecutionSummary) }),
+  },
+  /** Cancels a queued execution, or interrupts it when it is the running one. A terminal one is answered as it is. */
+  cancel_execution: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: true,
+    params: z.object({ execution_id: ExecutionId }).strict(),
+    result: z.object({ execution: ExecutionSummary }),
+  },
+  send_input: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: true,
+    params: z.object({ execution_id: ExecutionId, value: z.string().max(1024 * 1024) }).strict(),
+    result: z.object({ accepted: z.literal(true) }),
+  },
+  /** Answers when the running execution has ended, or after 5 s with `offer: restart`. */
+  interrupt: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: true,
+    params: none,
+    result: z.object({
+      interrupted: ExecutionId.nullable(),
+      cancelled: z.array(ExecutionId),
+      /** Present when the kernel did not stop in time. */
+      offer: z.literal('restart').optional(),
+    }),
+  },
+  restart_kernel: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ kernel: z.string().max(200).optional() }).strict(),
+    result: z.object({ kernel: KernelSummary }),
+  },
+  shutdown_kernel: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: none,
+    result: z.object({ ended: z.boolean() }),
+  },
+  complete: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: false,
+    params: z.object({ code: source, cursor: index }).strict(),
+    result: z.object({
+      matches: z.array(z.string()),
+      cursor_start: index,
+      cursor_end: index,
+      metadata: z.record(z.string(), z.unknown()),
+    }),
+  },
+  inspect: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: false,
+    params: z
+      .object({ code: source, cursor: index, detail_level: z.union([z.literal(0), z.literal(1)]).default(0) })
+      .strict(),
+    result: z.object({ found: z.boolean(), data: z.record(z.string(), z.unknown()) }),
+  },
+  save: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'document',
+    mutates: true,
+    /** `path`: save as; the room is bound to it from then on. */
+    params: z.object({ path: z.string().min(1).max(4096).optional() }).strict(),
+    result: z.object({
+      notebook_id: NotebookId,
+      path: z.string(),
+      outcome: z.enum(['saved', 'already_current']),
+      doc_seq: z.number().int(),
+      event_seq: z.number().int(),
+    }),
+  },
+  source_status: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: z.object({
+      notebook_id: NotebookId,
+      path: z.string().nullable(),
+      source_state: SourceState,
+      reason: z.string().optional(),
+      conflicts: z.array(
+        z.object({
+          cell_id: CellId,
+          base: z.string().nullable(),
+          room: z.string().nullable(),
+          disk: z.string().nullable(),
+        }),
+      ),
+    }),
+  },
+  reconcile_source: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ keep: z.enum(['room', 'disk', 'both']) }).strict(),
+    result: z.object({ source_state: SourceState, changed: z.array(CellId) }),
+  },
+} as const satisfies Record<string, MethodRule>
+
+/** Typed as a plain record for lookups by an outside name. */
+export const methods: Readonly<Record<string, MethodRule | undefined>> = table
+
+export type Methods = typeof table
+export type MethodName = keyof Methods
+export type MethodParams<M extends MethodName> = z.input<Methods[M]['params']>
+export type MethodArguments<M extends MethodName> = z.output<Methods[M]['params']>
+export type MethodResult<M extends MethodName> = z.output<Methods[M]['result']>
+export type ConnectionMethod = {
+  [M in MethodName]: Methods[M]['channel'] extends 'connection' ? M : never
+}[MethodName]
+export type RoomMethod = Exclude<MethodName, ConnectionMethod>
