@@ -86,8 +86,17 @@ export const Opened = z.object({
   connection_generation: z.number().int(),
   doc_seq: z.number().int(),
   event_seq: z.number().int(),
-  /** `events`: missed events follow, then live ones. `projection`: pages follow. `current`: nothing was missed. */
+  /**
+   * What follows OPENED, before live events. `current`: nothing was missed. `events`: every missed durable event, once each, in
+   * order; the mirror keeps the outputs it has. `projection`: (a first open, or a resume that is too old, which also gets one
+   * `gap`) fresh pages, then `replay` values for what is not terminal. `none`: the peer wants no projection.
+   */
   picture: z.enum(['events', 'projection', 'current', 'none']),
+  /**
+   * With `events` or `current`: the document changed beyond the resumed doc_seq, so fresh `cells` pages come behind the missed
+   * events, without `replay`; a page's outputs of an execution that is not terminal are empty and do not overrule the mirror's.
+   */
+  pages: z.boolean(),
   cell_count: z.number().int(),
   metadata: z.record(z.string(), z.unknown()),
   readiness: Readiness,

@@ -12,6 +12,9 @@ export const migrations: readonly string[] = [
     working_dir   TEXT NOT NULL,
     kernel_name   TEXT,                     -- asked for; NULL: by the notebook's metadata
     ephemeral     INTEGER NOT NULL DEFAULT 0,
+    -- Rises with every change. A unit that does not find the number it expects sets NULL and so fails: what builds on a failed
+    -- change cannot be stored without it.
+    commit_seq    INTEGER NOT NULL DEFAULT 0,
     doc_seq       INTEGER NOT NULL DEFAULT 0,
     event_seq     INTEGER NOT NULL DEFAULT 0,
     saved_doc_seq INTEGER NOT NULL DEFAULT 0,
