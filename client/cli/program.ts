@@ -1,0 +1,207 @@
+/**
+ * The table of commands: names, arguments, help. Each command's code is loaded when it is called and not before, so that
+ * `roomd version` costs no SDK. Exit codes are in `exit-codes.ts`.
+ */
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { VERSION } from '../../protocol/version.ts'
+import { type CommandContext, openContext } from './command.ts'
+import { ExitCode } from './exit-codes.ts'
+
+interface JsonOption {
+  json?: boolean
+}
+
+/** Runs one command line (without node and script) and resolves with its exit code. Never rejects. */
+export async function runCommandLine(argv: readonly string[]): Promise<number> {
+  let code: number = ExitCode.done
+  const program = buildProgram(async (json, run) => {
+    const context = openContext(json)
+    try {
+      code = await run(context)
+    } catch (thrown) {
+      const { reportFailure } = await import('./failure.ts')
+      code = reportFailure(thrown, context.terminal)
+    }
+  })
+  try {
+    await program.parseAsync([...argv], { from: 'user' })
+    return code
+  } catch (thrown) {
+    if (!(thrown instanceof CommanderError)) throw thrown
+    // Help and version are asked for; everything else that commander refuses is usage, and it has said so on stderr.
+    if (thrown.exitCode === 0) return ExitCode.done
+    if (argv.includes('--json')) {
+      const message = thrown.message.replace(/^error: /, '')
+      process.stdout.write(`${JSON.stringify({ error: { code: 'usage', message, retryable: false } })}\n`)
+    }
+    return ExitCode.usage
+  }
+}
+
+type Act = (json: boolean, run: (context: CommandContext) => Promise<number>) => Promise<void>
+
+function buildProgram(act: Act): Command {
+  const program = new Command('roomd')
+    .description('Live notebooks that agents, editors and people share, kept by a daemon.')
+    .version(VERSION, '-V, --version')
+    .usage('COMMAND [options]')
+    .exitOverride()
+    .configureHelp({ sortSubcommands: false })
+    .showHelpAfterError('(roomd COMMAND --help tells more)')
+  daemonCommands(program, act)
+  notebookCommands(program, act)
+  agentCommands(program, act)
+  return program
+}
+
+function daemonCommands(program: Command, act: Act): void {
+  command(program, 'start', 'start the background daemon; returns when it answers').action(
+    (options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/start.ts')).run(c, {})),
+  )
+
+  command(program, 'stop', 'stop the daemon; it stays stopped until "roomd start". Kernels go on')
+    .option('--kernels', 'also end all kernels')
+    .action((options: JsonOption & { kernels?: boolean }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/stop.ts')).run(c, { kernels: options.kernels === true }),
+      ),
+    )
+
+  command(program, 'restart', 'stop the daemon and start it again; kernels and running cells go on').action(
+    (options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/restart.ts')).run(c, {})),
+  )
+
+  command(program, 'status', 'what the daemon is doing; exit 69 when none runs').action(
+    (options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/status.ts')).run(c, {})),
+  )
+
+  command(program, 'logs', "the daemon's log")
+    .option('-f, --follow', 'go on with new lines, through rotation')
+    .option('-n, --lines <count>', 'how many of the last lines', wholeNumber, 40)
+    .action((options: JsonOption & { follow?: boolean; lines: number }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/logs.ts')).run(c, {
+          follow: options.follow === true,
+          lines: options.lines,
+        }),
+      ),
+    )
+
+  command(program, 'daemon', 'run the daemon in the foreground (what a service runs)').action(
+    (options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/daemon.ts')).run(c, {})),
+  )
+
+  command(program, 'version', 'the version of this program').action((options: JsonOption) =>
+    act(json(options), async (c) => (await import('./commands/version.ts')).run(c, {})),
+  )
+}
+
+function notebookCommands(program: Command, act: Act): void {
+  command(program, 'run', 'run all cells of a notebook, show their outputs, save it')
+    .argument('<notebook>', 'path of an .ipynb file')
+    .option('--kernel <name>', 'kernelspec to run it with; see "roomd kernels"')
+    .option('--timeout <seconds>', 'interrupt and fail after this long', seconds)
+    .option('--no-save', 'leave the file as it is')
+    .option('--keep', 'keep room and kernel for later')
+    .action(
+      (
+        notebook: string,
+        options: JsonOption & { kernel?: string; timeout?: number; save: boolean; keep?: boolean },
+      ) =>
+        act(json(options), async (c) =>
+          (await import('./commands/run.ts')).run(c, {
+            notebook,
+            kernel: options.kernel,
+            timeoutMs: options.timeout,
+            save: options.save,
+            keep: options.keep === true,
+          }),
+        ),
+    )
+
+  command(program, 'ps', 'rooms: who is in them, their kernels and queues')
+    .option('-a, --all', 'also rooms that are only in the store')
+    .action((options: JsonOption & { all?: boolean }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/ps.ts')).run(c, { all: options.all === true }),
+      ),
+    )
+
+  command(program, 'exec', "run code in a room's kernel and print what comes of it")
+    .argument('<room>', 'id, unique prefix of an id, or path')
+    .argument('<code>', 'source text; "-" reads it from stdin')
+    .action((room: string, code: string, options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/exec.ts')).run(c, { room, code })),
+    )
+
+  command(program, 'interrupt', 'interrupt the running cell and cancel what is queued')
+    .argument('<room>', 'id, unique prefix of an id, or path')
+    .action((room: string, options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/interrupt.ts')).run(c, { room })),
+    )
+
+  command(program, 'restart-kernel', "end a room's kernel and start a new one; variables are lost")
+    .argument('<room>', 'id, unique prefix of an id, or path')
+    .option('--kernel <name>', 'kernelspec of the new kernel')
+    .action((room: string, options: JsonOption & { kernel?: string }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/restart-kernel.ts')).run(c, { room, kernel: options.kernel }),
+      ),
+    )
+
+  command(program, 'close', "end a room's kernel and detach everybody; the record stays")
+    .argument('<room>', 'id, unique prefix of an id, or path')
+    .action((room: string, options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/close.ts')).run(c, { room })),
+    )
+
+  command(program, 'kernels', 'kernelspecs found, running kernels, standbys').action((options: JsonOption) =>
+    act(json(options), async (c) => (await import('./commands/kernels.ts')).run(c, {})),
+  )
+}
+
+function agentCommands(program: Command, act: Act): void {
+  program
+    .command('mcp')
+    .description('MCP server on stdin and stdout, for agents')
+    .option('--no-start', 'never start a daemon')
+    .action((options: { start: boolean }) =>
+      act(false, async (c) => (await import('./commands/mcp.ts')).run(c, { start: options.start })),
+    )
+
+  command(program, 'tool', "call an MCP tool's handler and print its structured result")
+    .argument('<name>', 'name of the tool')
+    .argument('[arguments]', 'arguments as a JSON object; "-" reads them from stdin')
+    .option('--room <room>', 'the active session: id, unique prefix of an id, or path')
+    .action((name: string, args: string | undefined, options: JsonOption & { room?: string }) =>
+      act(true, async (c) =>
+        (await import('./commands/tool.ts')).run(c, { name, arguments: args, room: options.room }),
+      ),
+    )
+}
+
+function command(program: Command, name: string, description: string): Command {
+  return program.command(name).description(description).option('--json', 'one JSON value on stdout')
+}
+
+function json(options: JsonOption): boolean {
+  return options.json === true
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected a whole number.')
+  return Number(text)
+}
+
+/** Seconds as text to milliseconds. */
+function seconds(text: string): number {
+  const value = Number(text)
+  if (!(value > 0) || value > 7 * 86_400) {
+    throw new InvalidArgumentError('expected seconds, above 0 and at most 604800 (7 days).')
+  }
+  return value * 1000
+}
