@@ -1,0 +1,221 @@
+/**
+ * The daemon process. Takes the home's lock, opens the store, listens, adopts the kernels that outlived the last daemon, and
+ * stays until it is told to stop. Whoever started it may go away, with its terminal and pipes.
+ *
+ * What is not needed to answer a first client is loaded once the socket answers.
+ */
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { systemClock } from '../protocol/clock.ts'
+import { RoomdError } from '../protocol/errors.ts'
+import { BootId } from '../protocol/ids.ts'
+import { type Environment, type Places, resolvePlaces } from '../protocol/places.ts'
+import { VERSION } from '../protocol/version.ts'
+import { socketTransport } from '../protocol/wire/socket-transport.ts'
+import { openBlobs } from './executions/blobs.ts'
+import type { KernelProvider } from './kernels/kernel.ts'
+import { Mutations } from './rooms/mutations.ts'
+import { removeDaemonJson, writeDaemonJson } from './server/daemon-json.ts'
+import { type Listener, listenUnix } from './server/listener.ts'
+import type { Lock } from './server/lock.ts'
+import { logLevels, openLog } from './server/log.ts'
+import { prepareFolders } from './server/runtime-folder.ts'
+import { Server } from './server/server.ts'
+import { DRAIN_MS, Stopping } from './server/stop.ts'
+import { takeTurn } from './server/turn.ts'
+import { openStore } from './store/open.ts'
+import type { Store } from './store/store.ts'
+
+/** Closing takes at most draining and a checkpoint; a process that hangs in it holds the home's lock for nothing. */
+const LEAVE_MS = DRAIN_MS + 15_000
+
+/** What is open, in the order in which it was opened; closed the other way round. */
+interface Open {
+  lock: Lock
+  store?: Store
+  listener?: Listener
+  server?: Server
+  kernels?: KernelProvider
+}
+
+const startedAt = systemClock.now()
+const bootId = BootId.parse(randomUUID())
+
+// A pipe whose reader is gone reports it here; the daemon outlives whoever started it.
+process.stdout.on('error', () => undefined)
+process.stderr.on('error', () => undefined)
+process.on('SIGHUP', () => undefined)
+
+run().catch((error: unknown) => {
+  complain(error)
+  process.exit(error instanceof RoomdError && error.code === 'invalid_argument' ? 2 : 1)
+})
+
+async function run(): Promise<void> {
+  const level = logLevel(process.env)
+  const places = resolvePlaces(process.env)
+  prepareFolders(places, process.env)
+  const turn = await takeTurn(places, systemClock)
+  if (turn.kind === 'served') {
+    say(`a daemon serves ${places.home} already: pid ${turn.by.pid}, version ${turn.by.version}`)
+    process.exit(0)
+  }
+  const { logger } = openLog(join(places.logs, 'daemon.log'), level)
+  endOnDefect(logger)
+  leaveStartingFolder(places)
+  logger.info({ boot_id: bootId, version: VERSION, node: process.version, home: places.home }, 'starting')
+  const open: Open = { lock: turn.lock }
+  try {
+    await serve(places, open, logger)
+  } catch (error) {
+    logger.fatal({ err: error }, 'could not start')
+    removeDaemonJson(places.daemonJson, bootId)
+    await open.listener?.close()
+    throw error
+  }
+}
+
+async function serve(places: Places, open: Open, log: Logger): Promise<void> {
+  const store = await openStore({ file: join(places.data, 'roomd.db'), log })
+  open.store = store
+  // Answers for the rooms while they are not ready: no mutation is accepted before, so what is stored is all there is.
+  const stored = new Mutations(store, systemClock)
+  const blobs = openBlobs(join(places.data, 'blobs'))
+
+  const server: Server = new Server({
+    clock: systemClock,
+    log,
+    process: {
+      bootId,
+      startedAt,
+      socket: places.socket,
+      http: () => null,
+      storeHealth: () => store.health(),
+      instance: (clientInstance) => (server.rooms ?? stored).instance(clientInstance),
+      readBlob: (hash) => blobs.read(hash),
+      stop: (request) => stopping.stop(request),
+    },
+  })
+  open.server = server
+  const stopping: Stopping = new Stopping({ server, store, log, leave: () => leave(places, open, log) })
+  stopOnSignals(stopping, log)
+
+  open.listener = await listenUnix(places.socket, (socket) => server.accept(socketTransport(socket), 'owner'))
+  writeDaemonJson(places.daemonJson, {
+    pid: process.pid,
+    boot_id: bootId,
+    version: VERSION,
+    socket: places.socket,
+    http: null,
+    started_at: startedAt,
+  })
+  log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
+
+  const [{ createKernelProvider }, { createRooms }] = await Promise.all([
+    import('./kernels/provider.ts'),
+    import('./rooms/registry.ts'),
+  ])
+  const kernels = createKernelProvider({ store, places, log, clock: systemClock, bootId })
+  open.kernels = kernels
+  const rooms = await createRooms({
+    store,
+    blobs,
+    kernels,
+    places,
+    clock: systemClock,
+    bootId,
+    log: (message, detail) => log.info(detail, message),
+  })
+  server.ready(rooms)
+  log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
+  say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
+}
+
+/** SIGTERM and SIGINT stop in order; when that is refused the next one ends the process as it is. */
+function stopOnSignals(stopping: Stopping, log: Logger): void {
+  let refused = false
+  const stop = (signal: NodeJS.Signals): void => {
+    if (refused) {
+      log.fatal({ signal }, 'ended by a second signal after a stop was refused')
+      process.exit(1)
+    }
+    if (stopping.inProgress) return
+    log.info({ signal }, 'asked to stop')
+    stopping.stop({ reason: 'stop', kernels: false }).catch((error: unknown) => {
+      refused = true
+      complain(error)
+      say('the daemon goes on; the same signal again ends it as it is')
+    })
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+}
+
+/** Closes everything and ends the process: 0 when all of it worked. */
+function leave(places: Places, open: Open, log: Logger): void {
+  setTimeout(() => {
+    log.fatal(`closing took more than ${LEAVE_MS} ms`)
+    process.exit(1)
+  }, LEAVE_MS)
+  close(places, open).then(
+    () => {
+      log.info('stopped')
+      process.exit(0)
+    },
+    (error: unknown) => {
+      log.fatal({ err: error }, 'could not close')
+      process.exit(1)
+    },
+  )
+}
+
+async function close(places: Places, open: Open): Promise<void> {
+  await open.listener?.close()
+  removeDaemonJson(places.daemonJson, bootId)
+  await open.server?.close(DRAIN_MS)
+  open.kernels?.dispose()
+  await open.store?.close()
+  open.lock.release()
+}
+
+/** A defect that nobody caught: state in memory cannot be trusted any more, what is stored can. Kernel hosts live on. */
+function endOnDefect(log: Logger): void {
+  const end = (error: unknown): void => {
+    log.fatal({ err: error }, 'ended by a defect')
+    complain(error)
+    process.exit(1)
+  }
+  process.on('uncaughtException', end)
+  process.on('unhandledRejection', end)
+}
+
+/** A daemon must not hold (or lose) the folder it happened to be started in; children resolve the same home as we did. */
+function leaveStartingFolder(places: Places): void {
+  if (process.env.ROOMD_HOME) process.env.ROOMD_HOME = places.home
+  if (process.env.ROOMD_SOCKET) process.env.ROOMD_SOCKET = places.socket
+  process.chdir('/')
+}
+
+function logLevel(env: Environment): string {
+  const level = env.ROOMD_LOG_LEVEL || 'info'
+  if (logLevels.includes(level)) return level
+  throw new RoomdError(
+    'invalid_argument',
+    `ROOMD_LOG_LEVEL is "${level}"; use one of ${logLevels.join(', ')}`,
+  )
+}
+
+function complain(error: unknown): void {
+  say(
+    error instanceof RoomdError
+      ? error.message
+      : error instanceof Error
+        ? (error.stack ?? error.message)
+        : String(error),
+  )
+}
+
+function say(line: string): void {
+  process.stderr.write(`roomd daemon: ${line}\n`)
+}

@@ -1,0 +1,124 @@
+/** Channel 0: what the server answers itself (`ping`, `status`, `fetch_blob`, `shutdown`) and what it hands to the rooms. */
+import { RoomdError } from '../../protocol/errors.ts'
+import { MAX_QUEUED_CONNECTION } from '../../protocol/frames.ts'
+import type { BlobHash, BootId, ClientInstance } from '../../protocol/ids.ts'
+import type { ConnectionMethod, DaemonStatus, MethodArguments, MethodResult } from '../../protocol/methods.ts'
+import { VERSION } from '../../protocol/version.ts'
+import type { Rooms } from '../rooms/seam.ts'
+import type { StoreHealth } from '../store/store.ts'
+import { type Call, WithBlob } from './requests.ts'
+import type { RoomsGate } from './rooms-gate.ts'
+
+export type StopRequest = Pick<MethodArguments<'shutdown'>, 'reason' | 'next_version' | 'kernels'>
+
+/** What the process provides to its server. */
+export interface DaemonProcess {
+  readonly bootId: BootId
+  /** Epoch ms. */
+  readonly startedAt: number
+  readonly socket: string
+  /** URL of the HTTP listener, null when it is off. */
+  http(): string | null
+  storeHealth(): StoreHealth
+  /** Newest generation and mutation id of a client instance, for WELCOME; must answer before the rooms are ready too. */
+  instance(clientInstance: ClientInstance): { activation_generation: number; mutation_id: number }
+  /** Content of a blob. Rejects `not_found`. */
+  readBlob(hash: BlobHash): Promise<Uint8Array>
+  /** Ends the daemon in order; resolves once everything acknowledged is durable, and ends the process soon after. */
+  stop(request: StopRequest): Promise<MethodResult<'shutdown'>>
+}
+
+export interface ConnectionMethodsOptions {
+  readonly process: DaemonProcess
+  readonly gate: RoomsGate
+  now(): number
+  /** Of all connections. */
+  connections(): number
+}
+
+const nothing: MethodResult<'ping'> = Object.freeze({})
+
+export class ConnectionMethods {
+  readonly #options: ConnectionMethodsOptions
+
+  constructor(options: ConnectionMethodsOptions) {
+    this.#options = options
+  }
+
+  /** `port.queued()`: bytes that wait for this client to read. */
+  perform(call: Call, port: { queued(): number }): unknown {
+    switch (call.method as ConnectionMethod) {
+      case 'ping':
+        return nothing
+      case 'status':
+        return this.#whenReady(call, (rooms) => this.#status(rooms))
+      case 'fetch_blob':
+        return this.#fetchBlob(call.args as MethodArguments<'fetch_blob'>, port)
+      case 'shutdown':
+        return this.#whenReady(call, () => this.#shutdown(call.args as MethodArguments<'shutdown'>))
+      case 'list_rooms':
+      case 'list_kernels':
+      case 'find_room':
+      case 'get_execution':
+      case 'read_output':
+      case 'close_room':
+        return this.#whenReady(call, (rooms) =>
+          rooms.request(call.method as ConnectionMethod, call.args, call.context),
+        )
+    }
+  }
+
+  #whenReady(call: Call, run: (rooms: Rooms) => unknown): unknown {
+    const { gate } = this.#options
+    if (gate.rooms) return run(gate.rooms)
+    return gate.wait().then((rooms) => {
+      if (call.context.aborted) throw call.context.aborted
+      return run(rooms)
+    })
+  }
+
+  #status(rooms: Rooms): DaemonStatus {
+    const { process: daemon, now, connections } = this.#options
+    const memory = process.memoryUsage()
+    return {
+      running: true,
+      pid: process.pid,
+      boot_id: daemon.bootId,
+      version: VERSION,
+      uptime_s: Math.max(0, now() - daemon.startedAt) / 1000,
+      socket: daemon.socket,
+      http: daemon.http(),
+      ...rooms.counts(),
+      connections: connections(),
+      journal: { ...daemon.storeHealth() },
+      memory: { rss: memory.rss, heap_used: memory.heapUsed },
+    }
+  }
+
+  async #fetchBlob({ blob }: MethodArguments<'fetch_blob'>, port: { queued(): number }): Promise<WithBlob> {
+    const content = await this.#options.process.readBlob(blob)
+    // Many fetches may have been asked for before the first was read; they all passed the check that came before reading.
+    if (port.queued() >= MAX_QUEUED_CONNECTION) {
+      throw new RoomdError(
+        'overloaded',
+        'too much is waiting to be read on this connection; read it, then ask again',
+      )
+    }
+    const value = new Uint8Array(32 + content.length)
+    value.set(Buffer.from(blob, 'hex'), 0)
+    value.set(content, 32)
+    return new WithBlob({ size: content.length } satisfies MethodResult<'fetch_blob'>, value)
+  }
+
+  #shutdown(args: MethodArguments<'shutdown'>): Promise<MethodResult<'shutdown'>> {
+    const { process: daemon } = this.#options
+    if (args.boot_id !== daemon.bootId) {
+      throw new RoomdError(
+        'conflict',
+        `this is daemon ${daemon.bootId}, not ${args.boot_id}: another one took over; look at its status before ending it`,
+        { cause: { boot_id: daemon.bootId } },
+      )
+    }
+    return daemon.stop(args)
+  }
+}
