@@ -1,0 +1,281 @@
+/**
+ * The shared document of one room. Owns the Yjs document and what is derived from it: the order of cells, the index by id, the
+ * view of each cell.
+ *
+ * Invariants: the layout of layout.ts always holds, and cell ids are unique. A peer's update is applied, judged by what it
+ * touched, and taken back when it breaks the layout. Yjs cannot take back, so the document is then built anew from the bytes
+ * it keeps: what it was loaded from and every update since, folded together now and then. Honest peers never pay for that.
+ */
+import * as Y from 'yjs'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { CellChange, CellsDelta } from '../../protocol/events.ts'
+import type { CellId } from '../../protocol/ids.ts'
+import type { Operation } from '../../protocol/methods.ts'
+import type { DocumentCellView, DocumentChange, RoomDocument } from '../rooms/parts.ts'
+import { CellList } from './cell-list.ts'
+import { cellAround, cellChanges, cellsDelta, type Event } from './changes.ts'
+import { separateDuplicates } from './duplicates.ts'
+import {
+  type CellMap,
+  type CellSeed,
+  cellsOf,
+  checkCell,
+  checkMeta,
+  defineRoots,
+  makeCell,
+  makeMap,
+  metaOf,
+  plain,
+  setMapValues,
+  viewOf,
+} from './layout.ts'
+import { perform, planOperations } from './operations.ts'
+import { type ChangedType, checkReach, checkTouched, isPending, outOfReach } from './remote-update.ts'
+
+/** Bytes of kept updates after which they are folded into one. */
+const FOLD_BYTES = 256 * 1024
+const FOLD_COUNT = 500
+
+/** A notebook as it enters a new document. */
+export interface DocumentSeed {
+  readonly nbformat: number
+  readonly nbformat_minor: number
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly cells: readonly CellSeed[]
+}
+
+/** What the store has of a document: `snapshot` covers all updates before those of `updates`, which are in order. */
+export interface StoredDocument {
+  readonly snapshot: Uint8Array | null
+  readonly updates: readonly Uint8Array[]
+}
+
+/** A new document. Its content so far is `updateSince()`, which is to be journaled as the first update or snapshot. */
+export function createDocument(seed: DocumentSeed): NotebookDocument {
+  const doc = newDoc()
+  doc.transact(() => {
+    const meta = metaOf(doc)
+    meta.set('nbformat', seed.nbformat)
+    meta.set('nbformat_minor', seed.nbformat_minor)
+    meta.set('metadata', makeMap(seed.metadata))
+    cellsOf(doc).insert(0, seed.cells.map(makeCell))
+  })
+  return new NotebookDocument(doc, [Y.encodeStateAsUpdate(doc)])
+}
+
+/**
+ * The document that the store has. Throws `storage_failed` when it holds no notebook. Updates that need others which are lost
+ * are left out; `incomplete` is then true.
+ */
+export function loadDocument(stored: StoredDocument): NotebookDocument {
+  const kept = stored.snapshot === null ? [...stored.updates] : [stored.snapshot, ...stored.updates]
+  try {
+    const doc = replay(kept)
+    checkMeta(metaOf(doc))
+    cellsOf(doc).forEach((cell, index) => {
+      checkCell(cell, `cells[${index}]`)
+    })
+    return new NotebookDocument(doc, kept)
+  } catch (thrown) {
+    throw new RoomdError('storage_failed', `the stored document cannot be read: ${String(thrown)}`)
+  }
+}
+
+export class NotebookDocument implements RoomDocument {
+  #doc: Y.Doc
+  /** Together they are the document. */
+  #kept: Uint8Array[]
+  /** Bytes of what came after the first of them. */
+  #keptBytes = 0
+  readonly #cells = new CellList()
+  readonly #views = new Map<CellMap, DocumentCellView>()
+  /** What the observers saw of the transaction that runs. */
+  #seen: Seen = nothingSeen()
+  /** Updates were lost: something in the store builds on them and cannot be shown. */
+  readonly incomplete: boolean
+
+  constructor(doc: Y.Doc, kept: Uint8Array[]) {
+    this.#doc = doc
+    this.#kept = kept
+    this.incomplete = isPending(doc)
+    this.#observe(doc)
+    this.#cells.reset(cellsOf(doc).toArray())
+  }
+
+  get cellCount(): number {
+    return this.#cells.count
+  }
+
+  get metadata(): Record<string, unknown> {
+    return plain(metaOf(this.#doc).get('metadata'))
+  }
+
+  /** Format version that the document says it has. */
+  get nbformat(): { major: number; minor: number } {
+    const meta = metaOf(this.#doc)
+    return { major: Number(meta.get('nbformat')), minor: Number(meta.get('nbformat_minor')) }
+  }
+
+  cellIds(): CellId[] {
+    return this.#cells.ids()
+  }
+
+  cell(cellId: CellId): DocumentCellView | undefined {
+    const cell = this.#cells.find(cellId)
+    return cell && this.#view(cell)
+  }
+
+  cells(start: number, count: number): DocumentCellView[] {
+    return this.#cells.slice(start, count).map((cell) => this.#view(cell))
+  }
+
+  stateVector(): Uint8Array {
+    return Y.encodeStateVector(this.#doc)
+  }
+
+  updateSince(stateVector?: Uint8Array): Uint8Array {
+    try {
+      return Y.encodeStateAsUpdate(this.#doc, stateVector)
+    } catch (thrown) {
+      throw new RoomdError('invalid_argument', `the state vector cannot be read: ${String(thrown)}`)
+    }
+  }
+
+  apply(operations: readonly Operation[]): { change: DocumentChange | null; cellIds: CellId[] } {
+    const cellIds = planOperations(operations, this.#cells)
+    const list = cellsOf(this.#doc)
+    const change = this.#transact(() => {
+      operations.forEach((operation, index) => {
+        const id = cellIds[index]
+        if (id !== undefined) perform(operation, id, list, this.#cells)
+      })
+    })
+    return { change, cellIds }
+  }
+
+  /** Replaces notebook-level metadata as a whole; only keys that differ change. null: nothing did. */
+  setMetadata(metadata: Readonly<Record<string, unknown>>): DocumentChange | null {
+    return this.#transact(() => setMapValues(metaOf(this.#doc), 'metadata', metadata))
+  }
+
+  applyUpdate(update: Uint8Array): DocumentChange | null {
+    checkReach(this.#doc, update)
+    return this.#transact((transaction) => {
+      Y.applyUpdate(this.#doc, update)
+      if (isPending(this.#doc)) throw outOfReach()
+      const list = cellsOf(this.#doc)
+      checkTouched(transaction, list)
+      if (transaction.changed.has(list as unknown as ChangedType)) separateDuplicates(list, this.#cells)
+    })
+  }
+
+  dispose(): void {
+    this.#doc.destroy()
+    this.#cells.reset([])
+    this.#views.clear()
+    this.#kept = []
+  }
+
+  #view(cell: CellMap): DocumentCellView {
+    let view = this.#views.get(cell)
+    if (view === undefined) {
+      view = viewOf(cell)
+      this.#views.set(cell, view)
+    }
+    return view
+  }
+
+  /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
+  #transact(run: (transaction: Y.Transaction) => void): DocumentChange | null {
+    this.#seen = nothingSeen()
+    try {
+      this.#doc.transact(run)
+    } catch (thrown) {
+      this.#rebuild()
+      if (thrown instanceof RoomdError) throw thrown
+      throw new RoomdError('invalid_argument', `the document update cannot be read: ${String(thrown)}`)
+    }
+    const { update, delta, changes, metadata } = this.#seen
+    this.#seen = nothingSeen()
+    if (update === null) return null
+    this.#keep(update)
+    return { delta, changes, update, ...(metadata ? { metadata: this.metadata } : {}) }
+  }
+
+  /** Events can be read only while they are told, which is after the transaction and before `transact` returns. */
+  #observe(doc: Y.Doc): void {
+    const cells = cellsOf(doc)
+    cells.observeDeep((told) => {
+      const events = told as Event[]
+      for (const event of events) {
+        const cell = cellAround(event.target, cells)
+        if (cell) this.#views.delete(cell)
+      }
+      const structural = events.find((event) => (event.target as unknown) === cells)
+      if (structural) {
+        const list = cells.toArray()
+        this.#cells.reset(list)
+        this.#seen.delta = cellsDelta(structural, (cell) => this.#view(cell))
+        if (structural.changes.deleted.size > 0) this.#forgetViews(list)
+      }
+      this.#seen.changes = cellChanges(events, cells)
+    })
+    metaOf(doc).observeDeep(() => {
+      this.#seen.metadata = true
+    })
+    doc.on('update', (update: Uint8Array) => {
+      this.#seen.update = update
+    })
+  }
+
+  #forgetViews(present: readonly CellMap[]): void {
+    const still = new Set(present)
+    for (const cell of this.#views.keys()) if (!still.has(cell)) this.#views.delete(cell)
+  }
+
+  #keep(update: Uint8Array): void {
+    this.#kept.push(update)
+    this.#keptBytes += update.length
+    const first = this.#kept[0]?.length ?? 0
+    if (this.#keptBytes < Math.max(FOLD_BYTES, first) && this.#kept.length < FOLD_COUNT) return
+    this.#kept = [Y.encodeStateAsUpdate(this.#doc)]
+    this.#keptBytes = 0
+  }
+
+  /** Back to the last good state, without what the failed transaction left. */
+  #rebuild(): void {
+    this.#doc.destroy()
+    const doc = replay(this.#kept)
+    this.#views.clear()
+    this.#doc = doc
+    this.#observe(doc)
+    this.#cells.reset(cellsOf(doc).toArray())
+    this.#seen = nothingSeen()
+  }
+}
+
+interface Seen {
+  update: Uint8Array | null
+  delta: CellsDelta
+  changes: CellChange[]
+  metadata: boolean
+}
+
+function nothingSeen(): Seen {
+  return { update: null, delta: [], changes: [], metadata: false }
+}
+
+function newDoc(): Y.Doc {
+  const doc = new Y.Doc()
+  defineRoots(doc)
+  return doc
+}
+
+function replay(updates: readonly Uint8Array[]): Y.Doc {
+  const doc = newDoc()
+  // One transaction: cleaning up behind each update would cost more than the updates themselves.
+  doc.transact(() => {
+    for (const update of updates) Y.applyUpdate(doc, update)
+  })
+  return doc
+}
