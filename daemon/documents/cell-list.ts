@@ -38,6 +38,28 @@ export class CellList {
     this.#byId.delete(id)
   }
 
+  /** Follows a delta of the Y.Array. */
+  follow(delta: readonly { retain?: number; delete?: number; insert?: unknown }[]): void {
+    let at = 0
+    const removed: CellMap[] = []
+    for (const step of delta) {
+      if (step.retain !== undefined) at += step.retain
+      else if (step.delete !== undefined) removed.push(...this.#order.splice(at, step.delete))
+      else if (Array.isArray(step.insert)) {
+        const made = step.insert as CellMap[]
+        this.#order = this.#order.slice(0, at).concat(made, this.#order.slice(at))
+        at += made.length
+      }
+    }
+    // A deleted map no longer tells its id, and a moved cell's id belongs to its copy already.
+    const gone = new Set(removed)
+    if (gone.size > 0) for (const [id, cell] of this.#byId) if (gone.has(cell)) this.#byId.delete(id)
+    for (const step of delta) {
+      if (Array.isArray(step.insert))
+        for (const cell of step.insert as CellMap[]) this.#byId.set(idOf(cell), cell)
+    }
+  }
+
   /** Takes the order as the Y.Array has it now. */
   reset(cells: CellMap[]): void {
     this.#order = cells

@@ -1,9 +1,9 @@
 /** Turns Yjs events of one transaction into the terms of the projection: a delta over cells, and changes inside cells. */
 import type * as Y from 'yjs'
 import type { CellChange, CellsDelta, DocumentCell, TextDelta } from '../../protocol/events.ts'
-import type { CellId } from '../../protocol/ids.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { attachmentsOf, type CellMap, idOf, plain } from './layout.ts'
+import type { ListStep } from './operations.ts'
 
 export type Event = Y.YEvent<Y.AbstractType<unknown>>
 
@@ -18,6 +18,18 @@ export function cellsDelta(event: Event, view: (cell: CellMap) => DocumentCellVi
     }
   }
   return delta
+}
+
+/** The same delta for one step whose place is known; walking a long list for it would cost milliseconds. */
+export function stepDelta(step: ListStep, view: (cell: CellMap) => DocumentCellView): CellsDelta {
+  const { removed, inserted } = step
+  const retain = (count: number): CellsDelta => (count > 0 ? [{ retain: count }] : [])
+  const insert: CellsDelta = inserted ? [{ insert: [withoutHash(view(inserted.cell))] }] : []
+  if (removed === null) return inserted ? [...retain(inserted.index), ...insert] : []
+  if (!inserted) return [...retain(removed), { delete: 1 }]
+  return inserted.index <= removed
+    ? [...retain(inserted.index), ...insert, ...retain(removed - inserted.index), { delete: 1 }]
+    : [...retain(removed), { delete: 1 }, ...retain(inserted.index - removed), ...insert]
 }
 
 /** Changes inside cells that were there before and still are, one entry a cell. */
@@ -81,9 +93,4 @@ function keyWithin(type: Y.AbstractType<unknown>, cell: CellMap): string | null 
 export function withoutHash(view: DocumentCellView): DocumentCell {
   const { source_hash: _, ...cell } = view
   return cell
-}
-
-/** Ids of a delta's inserted cells. */
-export function insertedIds(delta: CellsDelta): CellId[] {
-  return delta.flatMap((step) => ('insert' in step ? step.insert.map((cell) => cell.cell_id) : []))
 }

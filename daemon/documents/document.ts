@@ -13,7 +13,7 @@ import type { CellId } from '../../protocol/ids.ts'
 import type { Operation } from '../../protocol/methods.ts'
 import type { DocumentCellView, DocumentChange, RoomDocument } from '../rooms/parts.ts'
 import { CellList } from './cell-list.ts'
-import { cellAround, cellChanges, cellsDelta, type Event } from './changes.ts'
+import { cellAround, cellChanges, cellsDelta, type Event, stepDelta } from './changes.ts'
 import { separateDuplicates } from './duplicates.ts'
 import {
   type CellMap,
@@ -29,7 +29,7 @@ import {
   setMapValues,
   viewOf,
 } from './layout.ts'
-import { perform, planOperations } from './operations.ts'
+import { type ListStep, perform, planOperations } from './operations.ts'
 import { type ChangedType, checkReach, checkTouched, isPending, outOfReach } from './remote-update.ts'
 
 /** Bytes of kept updates after which they are folded into one. */
@@ -88,7 +88,12 @@ export class NotebookDocument implements RoomDocument {
   /** Bytes of what came after the first of them. */
   #keptBytes = 0
   readonly #cells = new CellList()
-  readonly #views = new Map<CellMap, DocumentCellView>()
+  /** Views of deleted cells go with their maps. */
+  #views = new WeakMap<CellMap, DocumentCellView>()
+  /** The transaction that runs is a peer's update. */
+  #remote = false
+  /** The one step of operations that changed the list only once. */
+  #step: ListStep | null = null
   /** What the observers saw of the transaction that runs. */
   #seen: Seen = nothingSeen()
   /** Updates were lost: something in the store builds on them and cannot be shown. */
@@ -145,10 +150,13 @@ export class NotebookDocument implements RoomDocument {
     const cellIds = planOperations(operations, this.#cells)
     const list = cellsOf(this.#doc)
     const change = this.#transact(() => {
+      const steps: ListStep[] = []
       operations.forEach((operation, index) => {
         const id = cellIds[index]
-        if (id !== undefined) perform(operation, id, list, this.#cells)
+        const step = id === undefined ? null : perform(operation, id, list, this.#cells)
+        if (step) steps.push(step)
       })
+      this.#step = steps.length === 1 ? (steps[0] ?? null) : null
     })
     return { change, cellIds }
   }
@@ -161,6 +169,7 @@ export class NotebookDocument implements RoomDocument {
   applyUpdate(update: Uint8Array): DocumentChange | null {
     checkReach(this.#doc, update)
     return this.#transact((transaction) => {
+      this.#remote = true
       Y.applyUpdate(this.#doc, update)
       if (isPending(this.#doc)) throw outOfReach()
       const list = cellsOf(this.#doc)
@@ -172,7 +181,7 @@ export class NotebookDocument implements RoomDocument {
   dispose(): void {
     this.#doc.destroy()
     this.#cells.reset([])
-    this.#views.clear()
+    this.#views = new WeakMap()
     this.#kept = []
   }
 
@@ -188,6 +197,8 @@ export class NotebookDocument implements RoomDocument {
   /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
   #transact(run: (transaction: Y.Transaction) => void): DocumentChange | null {
     this.#seen = nothingSeen()
+    this.#remote = false
+    this.#step = null
     try {
       this.#doc.transact(run)
     } catch (thrown) {
@@ -213,10 +224,10 @@ export class NotebookDocument implements RoomDocument {
       }
       const structural = events.find((event) => (event.target as unknown) === cells)
       if (structural) {
-        const list = cells.toArray()
-        this.#cells.reset(list)
-        this.#seen.delta = cellsDelta(structural, (cell) => this.#view(cell))
-        if (structural.changes.deleted.size > 0) this.#forgetViews(list)
+        // Operations have kept the list in step; a peer's update has not.
+        if (this.#remote) this.#cells.follow(structural.changes.delta)
+        const view = (cell: CellMap): DocumentCellView => this.#view(cell)
+        this.#seen.delta = this.#step ? stepDelta(this.#step, view) : cellsDelta(structural, view)
       }
       this.#seen.changes = cellChanges(events, cells)
     })
@@ -228,25 +239,26 @@ export class NotebookDocument implements RoomDocument {
     })
   }
 
-  #forgetViews(present: readonly CellMap[]): void {
-    const still = new Set(present)
-    for (const cell of this.#views.keys()) if (!still.has(cell)) this.#views.delete(cell)
-  }
-
   #keep(update: Uint8Array): void {
     this.#kept.push(update)
     this.#keptBytes += update.length
-    const first = this.#kept[0]?.length ?? 0
-    if (this.#keptBytes < Math.max(FOLD_BYTES, first) && this.#kept.length < FOLD_COUNT) return
-    this.#kept = [Y.encodeStateAsUpdate(this.#doc)]
-    this.#keptBytes = 0
+    const [first, ...later] = this.#kept
+    if (first === undefined) return
+    if (this.#keptBytes > Math.max(FOLD_BYTES, 2 * first.length)) {
+      this.#kept = [Y.encodeStateAsUpdate(this.#doc)]
+      this.#keptBytes = 0
+    } else if (later.length >= FOLD_COUNT) {
+      const folded = Y.mergeUpdates(later)
+      this.#kept = [first, folded]
+      this.#keptBytes = folded.length
+    }
   }
 
   /** Back to the last good state, without what the failed transaction left. */
   #rebuild(): void {
     this.#doc.destroy()
     const doc = replay(this.#kept)
-    this.#views.clear()
+    this.#views = new WeakMap()
     this.#doc = doc
     this.#observe(doc)
     this.#cells.reset(cellsOf(doc).toArray())

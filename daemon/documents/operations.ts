@@ -76,8 +76,22 @@ export function planOperations(operations: readonly Operation[], cells: CellList
   })
 }
 
-/** Does one planned operation within a transaction, and keeps `cells` in step. `id` is what planning gave for it. */
-export function perform(operation: Operation, id: CellId, list: Y.Array<CellMap>, cells: CellList): void {
+/** What an operation did to the list: `removed` first, then `inserted` in what was left. */
+export interface ListStep {
+  readonly removed: number | null
+  readonly inserted: { readonly index: number; readonly cell: CellMap } | null
+}
+
+/**
+ * Does one planned operation within a transaction, and keeps `cells` in step. `id` is what planning gave for it. null: the list
+ * is as it was.
+ */
+export function perform(
+  operation: Operation,
+  id: CellId,
+  list: Y.Array<CellMap>,
+  cells: CellList,
+): ListStep | null {
   const indexAfter = (after: CellId | null): number => (after === null ? 0 : cells.indexOf(after) + 1)
   if (operation.op === 'create_cell') {
     const { after_cell_id, cell_type, metadata, source } = operation
@@ -85,7 +99,7 @@ export function perform(operation: Operation, id: CellId, list: Y.Array<CellMap>
     const made = makeCell({ cell_id: id, cell_type, source, metadata: metadata ?? {} })
     list.insert(index, [made])
     cells.insert(index, made)
-    return
+    return { removed: null, inserted: { index, cell: made } }
   }
   const cell = cells.find(id)
   if (cell === undefined) throw unknownCell(id)
@@ -113,7 +127,7 @@ export function perform(operation: Operation, id: CellId, list: Y.Array<CellMap>
       const index = cells.indexOf(id)
       list.delete(index, 1)
       cells.remove(index, id)
-      break
+      return { removed: index, inserted: null }
     }
     case 'move_cell': {
       const from = cells.indexOf(id)
@@ -132,11 +146,12 @@ export function perform(operation: Operation, id: CellId, list: Y.Array<CellMap>
       cells.remove(from, id)
       list.insert(index, [copy])
       cells.insert(index, copy)
-      break
+      return { removed: from, inserted: { index, cell: copy } }
     }
     default:
       unreachable(operation)
   }
+  return null
 }
 
 export function unknownCell(id: CellId): RoomdError {
