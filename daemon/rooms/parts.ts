@@ -9,6 +9,7 @@ import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { Operation } from '../../protocol/methods.ts'
 import type { Execution, ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import type { PreparedFileOutputs } from '../executions/file-outputs.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { Statement, Store } from '../store/store.ts'
 
@@ -99,6 +100,13 @@ export interface RoomExecutions {
   interrupt(): Promise<{ interrupted: ExecutionId | null; cancelled: ExecutionId[]; offer?: 'restart' }>
   /** Events of the room's kernel, in order. Acknowledges to the kernel after the commit. */
   kernelEvent(kernel: Kernel, event: HostEvent): void
+  /**
+   * Once after making it (a start, a rebuild): what the store left open goes on. With a kernel: what was handed to it is sent again
+   * under the same request id (the host never sends it twice) and its events go on through `kernelEvent`; the rest follows in
+   * order. null: what had been handed to a kernel ends as `lost` and, as at any death, what waited behind it is cancelled; if
+   * nothing had been handed, the queue starts on a fresh kernel. `reason`: why the kernel is gone.
+   */
+  resume(kernel: Kernel | null, reason?: string): void
   /** Kernel gone for good (`lost`, died) or ended on request: every open execution ends at once. */
   kernelGone(reason: string, ending: 'died' | 'restarted' | 'shutdown' | 'start_failed'): void
   clearOutputs(cellIds: readonly CellId[] | undefined): {
@@ -110,6 +118,18 @@ export interface RoomExecutions {
   ofCell(cellId: CellId): ExecutionSummary | undefined
   /** Outputs of a terminal execution as snapshots carry them; long texts and values shortened. */
   outputs(executionId: ExecutionId): Output[]
+  /**
+   * Takes outputs that came with the notebook's file, made ready by `prepareFileOutputs` (executions/file-outputs.ts): each cell
+   * shows them from now on, unless it has an execution that is not terminal. `events` tell peers; at opening there are none to tell.
+   */
+  takeFileOutputs(cells: readonly PreparedFileOutputs[]): { statements: Statement[]; events: DurableEvent[] }
+  /**
+   * Cheap name of what a cell shows now: changes whenever its outputs or count may have changed. `file:<execution>`: still what came
+   * with the file; `none`: no execution. For the saver, which passes unchanged cells through.
+   */
+  outputMark(cellId: CellId): string
+  /** Frees what can be read again from the store. For rooms that have become idle. */
+  trim(): void
   /** Output so far of an execution that is not terminal, as events in pieces of at most 1 MiB. */
   replay(executionId: ExecutionId): DurableEvent[]
   get(executionId: ExecutionId): Execution | undefined

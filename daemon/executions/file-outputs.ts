@@ -1,0 +1,181 @@
+/**
+ * Outputs on their way out of and into .ipynb files. What came with a file becomes an execution of origin `file`, so that a cell
+ * shows it like any other; for saving, a cell's outputs are had in full, blobs read back. Works on the store alone.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { type CellId, ExecutionId, type NotebookId } from '../../protocol/ids.ts'
+import { isJsonMime } from '../../protocol/mime.ts'
+import type { Output } from '../../protocol/notebook.ts'
+import type { Store } from '../store/store.ts'
+import type { Blobs } from './blobs.ts'
+import { isRecord } from './messages.ts'
+import { readStoredOutputs, readStreamText } from './reading.ts'
+import { readBundle, storeBundle } from './values.ts'
+
+/** A code cell of a file. `outputs` as nbformat 4 has them; multi-line texts may be lists. */
+export interface FileCell {
+  readonly cell_id: CellId
+  readonly source: string
+  readonly execution_count: number | null
+  readonly outputs: readonly unknown[]
+}
+
+/** A cell's outputs ready to be taken: large values are durable blobs. */
+export interface PreparedFileOutputs {
+  readonly execution_id: ExecutionId
+  readonly cell_id: CellId
+  readonly source: string
+  readonly source_hash: string
+  readonly execution_count: number | null
+  readonly status: 'done' | 'error'
+  readonly outputs: readonly Output[]
+}
+
+/** An output in nbformat 4's in-memory form: texts are whole strings (the writer splits them into lines). */
+export type FileOutput =
+  | { output_type: 'stream'; name: string; text: string }
+  | { output_type: 'display_data'; data: Record<string, unknown>; metadata: Record<string, unknown> }
+  | {
+      output_type: 'execute_result'
+      data: Record<string, unknown>
+      metadata: Record<string, unknown>
+      execution_count: number | null
+    }
+  | { output_type: 'error'; ename: string; evalue: string; traceback: string[] }
+
+/**
+ * Makes the outputs of a file's cells ready for `RoomExecutions.takeFileOutputs`. Cells with neither outputs nor a count are
+ * left out. Rejects with the storage error when a blob cannot be written.
+ */
+export async function prepareFileOutputs(
+  blobs: Blobs,
+  cells: readonly FileCell[],
+): Promise<PreparedFileOutputs[]> {
+  const prepared: PreparedFileOutputs[] = []
+  for (const cell of cells) {
+    if (cell.outputs.length === 0 && cell.execution_count === null) continue
+    const outputs: Output[] = []
+    for (const output of cell.outputs) outputs.push(await fromFile(output, blobs))
+    prepared.push({
+      execution_id: ExecutionId.parse(randomUUID()),
+      cell_id: cell.cell_id,
+      source: cell.source,
+      source_hash: sourceHash(cell.source),
+      execution_count: cell.execution_count,
+      status: outputs.some((output) => output.output_type === 'error') ? 'error' : 'done',
+      outputs,
+    })
+  }
+  return prepared
+}
+
+/**
+ * What a file should hold for this cell: the outputs of the execution it shows, in full, as committed. null: it shows none.
+ * Rejects `not_found` when a blob is gone, so that a file is never overwritten with less.
+ */
+export async function outputsForFile(
+  store: Store,
+  blobs: Blobs,
+  notebookId: NotebookId,
+  cellId: CellId,
+): Promise<{ execution_id: ExecutionId; execution_count: number | null; outputs: FileOutput[] } | null> {
+  const row = store.get<{ execution_id: ExecutionId; execution_count: number | null }>(
+    `SELECT e.execution_id, e.execution_count FROM cell_executions c JOIN executions e USING (execution_id)
+     WHERE c.notebook_id = ? AND c.cell_id = ?`,
+    notebookId,
+    cellId,
+  )
+  if (!row) return null
+  const outputs: FileOutput[] = []
+  for (const stored of readStoredOutputs(store, row.execution_id)) {
+    outputs.push(await toFile(store, blobs, row.execution_id, stored.index, stored.output))
+  }
+  return { execution_id: row.execution_id, execution_count: row.execution_count, outputs }
+}
+
+/** First 16 hex digits of SHA-256 of the UTF-8 source. */
+export function sourceHash(source: string): string {
+  return createHash('sha256').update(source, 'utf8').digest('hex').slice(0, 16)
+}
+
+async function toFile(
+  store: Store,
+  blobs: Blobs,
+  executionId: ExecutionId,
+  index: number,
+  output: Output,
+): Promise<FileOutput> {
+  switch (output.output_type) {
+    case 'stream': {
+      const { name } = output
+      return { output_type: 'stream', name, text: readStreamText(store, executionId, index, output) }
+    }
+    case 'display_data':
+      return {
+        output_type: 'display_data',
+        data: await readBundle(output.data, blobs),
+        metadata: output.metadata,
+      }
+    case 'execute_result':
+      return {
+        output_type: 'execute_result',
+        data: await readBundle(output.data, blobs),
+        metadata: output.metadata,
+        execution_count: output.execution_count,
+      }
+    case 'error':
+      return output
+  }
+}
+
+async function fromFile(value: unknown, blobs: Blobs): Promise<Output> {
+  const output = isRecord(value) ? value : {}
+  const type = output.output_type
+  switch (type) {
+    case 'stream':
+      return {
+        output_type: 'stream',
+        name: typeof output.name === 'string' ? output.name : 'stdout',
+        text: joinLines(output.text),
+      }
+    case 'display_data':
+    case 'execute_result': {
+      const data: Record<string, unknown> = {}
+      for (const [mime, raw] of Object.entries(isRecord(output.data) ? output.data : {}))
+        data[mime] = isJsonMime(mime) || !isLines(raw) ? raw : joinLines(raw)
+      const bundle = await storeBundle(data, blobs)
+      const metadata = isRecord(output.metadata) ? output.metadata : {}
+      if (type === 'display_data') return { output_type: type, data: bundle, metadata }
+      const count = output.execution_count
+      return {
+        output_type: type,
+        data: bundle,
+        metadata,
+        execution_count: typeof count === 'number' && Number.isInteger(count) ? count : null,
+      }
+    }
+    case 'error':
+      return {
+        output_type: 'error',
+        ename: String(output.ename ?? ''),
+        evalue: String(output.evalue ?? ''),
+        traceback: Array.isArray(output.traceback) ? output.traceback.map(String) : [],
+      }
+    default:
+      // The file keeps it as it is; only the picture of it cannot be shown.
+      return {
+        output_type: 'display_data',
+        data: { 'text/plain': `[an output of the unknown type ${JSON.stringify(type) ?? 'none'}]` },
+        metadata: {},
+      }
+  }
+}
+
+function isLines(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((line) => typeof line === 'string')
+}
+
+function joinLines(value: unknown): string {
+  if (isLines(value)) return value.join('')
+  return typeof value === 'string' ? value : String(value ?? '')
+}
