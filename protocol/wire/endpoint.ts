@@ -116,13 +116,13 @@ export class Endpoint implements Wire {
   fail(code: WireCode, message: string): void {
     if (this.#state === 'closed') return
     const fatal: Fatal = { code, message: message.slice(0, MESSAGE_MAX_CHARS) }
+    this.#settle({ cause: 'error', code, message })
     this.#egress.clear()
     this.#egress.push(FrameType.ERROR, 0, encode(fatal))
     this.#egress.drained()
     this.#egress.stop()
     this.#transport.end()
     this.#clock.after(FAREWELL_MS, () => this.#transport.destroy())
-    this.#settle({ cause: 'error', code, message })
   }
 
   end(drainMs: number = DRAIN_MS): void {
@@ -266,9 +266,10 @@ export class Endpoint implements Wire {
 
   #close(end: WireEnd): void {
     if (this.#state === 'closed') return
+    // First the state: a transport may say `closed` from inside `destroy`.
+    this.#settle(end)
     this.#egress.stop()
     this.#transport.destroy()
-    this.#settle(end)
   }
 
   #settle(end: WireEnd): void {

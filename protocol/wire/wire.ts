@@ -8,12 +8,15 @@ import type { FrameType, Side } from '../frames.ts'
 export interface WireHandlers {
   /**
    * One whole value; types of this side's own direction, WINDOW, PING and PONG never reach it. Credit for reliable and bulk
-   * values returns to the sender when the handler returns, or when the promise it returned settles.
+   * values returns to the sender when the handler returns, or when the promise it returned settles. A throw or a rejection
+   * ends the connection with an ERROR of that code (`internal` for what is no RoomdError); after the end it is dropped, since
+   * nobody is left to be told. `payload` is valid for ever and may be shared: never change it; a small one that is kept for
+   * long should be copied, since it keeps the chunk alive in which it came.
    */
   value(type: FrameType, channel: number, payload: Uint8Array): void | Promise<void>
   /** A channel that refused an `offer` has credit again and an empty queue. */
   writable?(channel: number): void
-  /** Once; nothing follows. */
+  /** Once; nothing follows. Never called from inside a call into the wire. */
   closed(end: WireEnd): void
 }
 
@@ -26,11 +29,15 @@ export interface WireEnd {
 
 export interface Wire {
   readonly side: Side
-  /** Queues a value that may not be lost: handshake, responses, requests. Throws `too_large` over the type's cap; nothing is written then. */
+  /**
+   * Queues a value that may not be lost: handshake, responses, requests. Throws `too_large` over the type's cap; nothing is
+   * written then. Ignored after the end, and for a channel that is not open (but for control frames such as OPEN and CLOSE).
+   */
   send(type: FrameType, channel: number, payload: Uint8Array): void
   /**
-   * Queues a value if channel and connection are under their bounds. false: nothing was queued and the caller must treat the
-   * channel as stale until `writable`. EPHEMERAL never returns false: the oldest are dropped.
+   * Queues a value if channel and connection stay within their bounds (4 and 16 MiB; a larger value passes when nothing waits
+   * before it). false: nothing was queued and the caller must treat the channel as stale until `writable`; every offer on it
+   * is refused until then. EPHEMERAL never returns false: the oldest are dropped.
    */
   offer(type: FrameType, channel: number, payload: Uint8Array): boolean
   /** Bytes queued and not yet handed to the transport; of one channel or of all. */
