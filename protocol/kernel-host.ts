@@ -156,3 +156,19 @@ export const HostLaunch = z.looseObject({
   adopt: z.looseObject({ pid: z.number().int(), pid_started: z.number().nullable() }).optional(),
 })
 export type HostLaunch = z.output<typeof HostLaunch>
+
+/**
+ * An event too large for one EVENT frame comes as parts, in order, one after the other; their bytes joined are the encoded
+ * HostEvent. Sequence numbers and acknowledgement are the event's.
+ */
+export const HostPart = z.looseObject({
+  kind: z.literal('part'),
+  seq: z.number().int(),
+  bytes: z.instanceof(Uint8Array),
+  last: z.boolean(),
+})
+export type HostPart = z.output<typeof HostPart>
+
+/** Payload of REQUEST to a host; `params` by `hostMethods`. Answered by a RESPONSE as protocol/channels.ts has it. */
+export const HostRequest = z.looseObject({ id: z.number().int(), method: z.string(), params: z.unknown() })
+export type HostRequest = z.output<typeof HostRequest>

@@ -1,0 +1,215 @@
+/**
+ * The kernel's numbered events: to disk first, then to the subscriber. Everything that one turn of the loop brings is one write
+ * and leaves in the same turn, so a batch costs one system call and a lone event waits for nothing.
+ *
+ * Invariants: seq rises by one; an event is given to the subscriber only in order; what is not acknowledged is on disk, or, while
+ * the disk refuses, in memory (the kernel is stopped meanwhile). The subscriber gets events straight from memory while it keeps
+ * up; as soon as its connection refuses one, from the spool, however far behind it falls.
+ */
+import type { Clock } from '../../protocol/clock.ts'
+import { encode } from '../../protocol/codec.ts'
+import type { HostEvent } from '../../protocol/kernel-host.ts'
+import type { Spool, SpoolRecord } from './spool.ts'
+
+/** Where events go: one connection. */
+export interface Subscriber {
+  /** false: no room; `writable` of the stream is called when there is. */
+  offer(payload: Uint8Array, seq: number): boolean
+}
+
+/** HostEvent without what the stream adds; distributes over the union. */
+type Unnumbered<E> = E extends HostEvent ? Omit<E, 'seq' | 'at'> : never
+export type NewEvent = Unnumbered<HostEvent>
+
+export interface EventStreamOptions {
+  readonly spool: Spool
+  readonly firstSeq: number
+  readonly clock: Clock
+  /** Bytes that are not acknowledged changed, or the disk began or stopped refusing. */
+  pressure(unacknowledged: number, diskRefuses: boolean): void
+  trouble(message: string): void
+}
+
+/** Sent and not acknowledged, at most; what the daemon may have to hold. A single event may be larger. */
+const WINDOW_BYTES = 32 * 1024 * 1024
+const READ_BYTES = 512 * 1024
+const FLUSH_BYTES = 512 * 1024
+/** What the disk may hold when the kernel cannot be stopped. */
+const HARD_LIMIT_BYTES = 1024 * 1024 * 1024
+const RETRY_MS = 500
+
+export class EventStream {
+  readonly #options: EventStreamOptions
+  readonly #spool: Spool
+  #seq: number
+  /** Numbered and not on disk yet. */
+  #tail: SpoolRecord[] = []
+  #tailBytes = 0
+  #end: number
+  #flushing = false
+  #refused = false
+  #acknowledged = 0
+  #subscriber: Subscriber | null = null
+  /** Last seq given to the subscriber, and the position behind it. */
+  #given = 0
+  #givenEnd = 0
+  /** Read from the spool and not given yet. */
+  #carried: SpoolRecord[] = []
+  #dropped = 0
+  #waiters: { seq: number; done: () => void }[] = []
+
+  constructor(options: EventStreamOptions) {
+    this.#options = options
+    this.#spool = options.spool
+    this.#seq = Math.max(options.firstSeq - 1, this.#spool.last)
+    this.#end = this.#spool.end
+  }
+
+  get last(): number {
+    return this.#seq
+  }
+
+  get acknowledged(): number {
+    return this.#acknowledged
+  }
+
+  get unacknowledgedBytes(): number {
+    return this.#end - this.#spool.acknowledgedEnd
+  }
+
+  /** Numbers the event; it is on disk and offered when this turn of the loop ends. Returns its seq. */
+  push(event: NewEvent): number {
+    if (event.kind === 'message' && this.unacknowledgedBytes > HARD_LIMIT_BYTES) {
+      this.#dropped++
+      return this.#seq
+    }
+    if (this.#dropped > 0) this.#tellDropped()
+    return this.#number(event)
+  }
+
+  #number(event: NewEvent): number {
+    const seq = ++this.#seq
+    const payload = encode({ ...event, seq, at: this.#options.clock.now() })
+    this.#end += payload.length + RECORD_OVERHEAD
+    this.#tail.push({ seq, payload, end: this.#end })
+    this.#tailBytes += payload.length
+    if (this.#tailBytes > FLUSH_BYTES) this.flush()
+    else if (!this.#flushing) {
+      this.#flushing = true
+      // Runs when all that this turn brought is in, and before the loop waits again.
+      process.nextTick(() => this.flush())
+    }
+    return seq
+  }
+
+  /** Writes and offers what is waiting. */
+  flush(): void {
+    this.#flushing = false
+    const batch = this.#tail
+    if (batch.length === 0) return
+    this.#persist()
+    if (this.#subscriber !== null && this.#carried.length === 0 && this.#given === (batch[0]?.seq ?? 0) - 1)
+      this.#give(batch, 0)
+    else this.#pump()
+    this.#options.pressure(this.unacknowledgedBytes, this.#refused)
+  }
+
+  /** Everything after `since` goes to this subscriber from now on, and to no other. */
+  subscribe(subscriber: Subscriber, since: number): void {
+    this.flush()
+    this.#subscriber = subscriber
+    this.#given = since
+    this.#givenEnd = this.#spool.acknowledgedEnd
+    this.#carried = []
+    this.#pump()
+  }
+
+  unsubscribe(subscriber: Subscriber): void {
+    if (this.#subscriber !== subscriber) return
+    this.#subscriber = null
+    this.#carried = []
+    for (const waiter of this.#waiters.splice(0)) waiter.done()
+  }
+
+  /** The subscriber's connection has room again. */
+  writable(): void {
+    this.#pump()
+  }
+
+  acknowledge(seq: number): void {
+    if (seq <= this.#acknowledged) return
+    this.#acknowledged = Math.min(seq, this.#seq)
+    this.#spool.acknowledge(this.#acknowledged)
+    this.#options.pressure(this.unacknowledgedBytes, this.#refused)
+    this.#pump()
+  }
+
+  /** Resolves when the subscriber was given everything up to `seq`, or there is no subscriber. */
+  given(seq: number): Promise<void> {
+    this.flush()
+    if (this.#subscriber === null || this.#given >= seq) return Promise.resolve()
+    return new Promise((done) => this.#waiters.push({ seq, done }))
+  }
+
+  #persist(): void {
+    try {
+      this.#spool.append(this.#tail)
+      this.#tail = []
+      this.#tailBytes = 0
+      this.#refused = false
+    } catch (error) {
+      if (!this.#refused) this.#options.trouble(`the spool cannot be written: ${String(error)}; trying again`)
+      this.#refused = true
+      this.#options.clock.after(RETRY_MS, () => this.flush())
+    }
+  }
+
+  /** Gives records from `index` on while there is room; what is left over is carried. */
+  #give(records: SpoolRecord[], index: number): void {
+    const subscriber = this.#subscriber
+    let next = index
+    for (; subscriber !== null && next < records.length; next++) {
+      const record = records[next]
+      if (record === undefined || this.#givenEnd - this.#spool.acknowledgedEnd > WINDOW_BYTES) break
+      if (!subscriber.offer(record.payload, record.seq)) break
+      this.#given = record.seq
+      this.#givenEnd = record.end
+    }
+    this.#carried = next < records.length ? records.slice(next) : []
+    if (this.#waiters.length > 0) {
+      const [due, waiting] = [
+        this.#waiters.filter((waiter) => waiter.seq <= this.#given),
+        this.#waiters.filter((waiter) => waiter.seq > this.#given),
+      ]
+      this.#waiters = waiting
+      for (const waiter of due) waiter.done()
+    }
+  }
+
+  #pump(): void {
+    while (this.#subscriber !== null) {
+      if (this.#carried.length === 0) this.#carried = this.#next()
+      if (this.#carried.length === 0) return
+      this.#give(this.#carried, 0)
+      if (this.#carried.length > 0) return
+    }
+  }
+
+  #next(): SpoolRecord[] {
+    const stored = this.#spool.read(this.#given, READ_BYTES)
+    return stored.length > 0 ? stored : this.#tail.filter((record) => record.seq > this.#given)
+  }
+
+  #tellDropped(): void {
+    if (this.unacknowledgedBytes > HARD_LIMIT_BYTES) return
+    const dropped = this.#dropped
+    this.#dropped = 0
+    this.#number({
+      kind: 'gap',
+      reason: `${dropped} kernel messages were dropped: ${HARD_LIMIT_BYTES / 2 ** 20} MiB waited for the daemon and the kernel could not be stopped`,
+    })
+  }
+}
+
+/** What the spool adds to a payload. */
+const RECORD_OVERHEAD = 16

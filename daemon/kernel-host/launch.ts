@@ -1,0 +1,56 @@
+/**
+ * One attempt to start the kernel: connection file, then process. Uses nothing but Node's own modules, so that it happens before
+ * the rest of the host is loaded: the kernel starts while we do.
+ */
+import type { HostLaunch } from '../../protocol/kernel-host.ts'
+import { type ConnectionInfo, ipcConnection, tcpConnection, writeConnectionFile } from './connection-file.ts'
+import type { KernelFolder } from './folder.ts'
+import { type KernelProcess, startKernelProcess } from './kernel-process.ts'
+
+export interface Launched {
+  readonly info: ConnectionInfo
+  readonly process: KernelProcess
+}
+
+/** Starts on ipc at once. */
+export function launchOnIpc(folder: KernelFolder, launch: HostLaunch): Launched {
+  return launchWith(folder, launch, ipcConnection(launch.ipc_dir))
+}
+
+export async function launchOnTcp(folder: KernelFolder, launch: HostLaunch): Promise<Launched> {
+  return launchWith(folder, launch, await tcpConnection())
+}
+
+function launchWith(folder: KernelFolder, launch: HostLaunch, info: ConnectionInfo): Launched {
+  writeConnectionFile(folder.connection, info)
+  const { argv, cwd } = launch
+  return {
+    info,
+    process: startKernelProcess({ argv, cwd, env: kernelEnvironment(process.env), log: folder.kernelLog }),
+  }
+}
+
+/** Set by who starts the host: the kernel's own NODE_OPTIONS, which must not be the host's. */
+export const KERNEL_NODE_OPTIONS = 'ROOMD_KERNEL_NODE_OPTIONS'
+
+/**
+ * The host's environment is the kernel's, but for what would make a kernel end with its parent (JPY_PARENT_PID): a kernel
+ * outlives its host.
+ */
+function kernelEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { JPY_PARENT_PID: _parent, [KERNEL_NODE_OPTIONS]: nodeOptions, ...rest } = env
+  return nodeOptions === undefined ? rest : { ...rest, NODE_OPTIONS: nodeOptions }
+}
+
+const WRONG_TRANSPORT = /\bipc\b|transport|sockaddr|invalid argument|protocol not supported|bind|zmq/i
+const PORT_TAKEN = /address already in use|EADDRINUSE|in use/i
+const TCP_ATTEMPTS = 4
+
+/**
+ * Whether a kernel that ended before it was ready deserves another attempt, on TCP: one that cannot do ipc gets one, and one
+ * whose ports were taken in the meantime a few.
+ */
+export function tryAgainOnTcp(info: ConnectionInfo, attempt: number, lastLines: string): boolean {
+  if (info.transport === 'ipc') return WRONG_TRANSPORT.test(lastLines)
+  return attempt < TCP_ATTEMPTS && PORT_TAKEN.test(lastLines)
+}

@@ -1,0 +1,103 @@
+/**
+ * Which requests were handed to the kernel. An id is written here before its message is sent, and a message whose id is here is
+ * never sent again: kernels run a repeated message twice. A new host learns from it what may still be running.
+ *
+ * One JSON line an entry, appended with one write each, without fsync (see spool.ts). A half-written last line was never sent and
+ * is dropped. Settled ids are kept until the newest 10,000 push them out: by then the daemon has their outcome.
+ */
+import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { z } from 'zod'
+
+export interface SentRequest {
+  readonly id: string
+  readonly channel: 'shell' | 'control' | 'stdin'
+  readonly msgType: string
+}
+
+const Line = z.union([
+  z.object({ id: z.string(), channel: z.enum(['shell', 'control', 'stdin']), msgType: z.string() }),
+  z.object({ settled: z.string() }),
+])
+
+const KEPT = 10_000
+const REWRITE_BYTES = 4 * 1024 * 1024
+
+export class SendLog {
+  readonly #path: string
+  /** In the order of sending; Map and Set keep it. */
+  readonly #open = new Map<string, SentRequest>()
+  readonly #settled = new Set<string>()
+  #file: number
+  #size = 0
+
+  constructor(path: string) {
+    this.#path = path
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1)
+    for (const line of whole.split('\n')) {
+      if (line === '') continue
+      const entry = Line.parse(JSON.parse(line))
+      if ('settled' in entry) this.#settle(entry.settled)
+      else this.#open.set(entry.id, entry)
+    }
+    this.#file = openSync(path, 'a', 0o600)
+    this.#size = Buffer.byteLength(whole)
+    ftruncateSync(this.#file, this.#size)
+  }
+
+  has(id: string): boolean {
+    return this.#open.has(id) || this.#settled.has(id)
+  }
+
+  /** Sent and not settled, in order. */
+  open(): SentRequest[] {
+    return [...this.#open.values()]
+  }
+
+  /** Writes the entry; the caller sends the message only when this returned. Throws the system's error. */
+  sending(request: SentRequest): void {
+    this.#append({ id: request.id, channel: request.channel, msgType: request.msgType })
+    this.#open.set(request.id, request)
+    // What never settles (input_reply) must not fill memory.
+    if (this.#open.size > KEPT) for (const id of this.#open.keys()) if (this.#settle(id)) break
+  }
+
+  settled(id: string): void {
+    if (this.#settle(id)) this.#append({ settled: id })
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+
+  #settle(id: string): boolean {
+    if (!this.#open.delete(id)) return false
+    this.#settled.add(id)
+    if (this.#settled.size > KEPT)
+      for (const oldest of this.#settled) {
+        this.#settled.delete(oldest)
+        break
+      }
+    return true
+  }
+
+  #append(entry: SentRequest | { settled: string }): void {
+    if (this.#size > REWRITE_BYTES) this.#rewrite()
+    this.#size += writeSync(this.#file, `${JSON.stringify(entry)}\n`)
+  }
+
+  /** The same knowledge in a fresh file, swapped in whole. */
+  #rewrite(): void {
+    const next = `${this.#path}.new`
+    const lines: string[] = []
+    for (const id of this.#settled)
+      lines.push(JSON.stringify({ id, channel: 'shell', msgType: '' }), JSON.stringify({ settled: id }))
+    for (const request of this.#open.values()) lines.push(JSON.stringify(request))
+    const file = openSync(next, 'w', 0o600)
+    this.#size = lines.length === 0 ? 0 : writeSync(file, `${lines.join('\n')}\n`)
+    closeSync(file)
+    renameSync(next, this.#path)
+    closeSync(this.#file)
+    this.#file = openSync(this.#path, 'a', 0o600)
+  }
+}
