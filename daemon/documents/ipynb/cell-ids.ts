@@ -1,0 +1,34 @@
+/**
+ * Ids for cells of files that have none, or the same one twice. Derived from type and source, so that opening the same file
+ * again gives the same ids, and an edit of one cell outside leaves the ids of the others.
+ */
+import { createHash } from 'node:crypto'
+import { CellId } from '../../../protocol/ids.ts'
+
+export interface Identified {
+  readonly cell_id: CellId
+  /** What the file says. `own`: the id is the file's. */
+  readonly from: 'own' | 'missing' | 'invalid' | 'duplicate'
+}
+
+/** `cells`: what the file has as id, and what names the cell's content. */
+export function identify(cells: readonly { readonly id: unknown; readonly content: string }[]): Identified[] {
+  const taken = new Set<string>()
+  for (const { id } of cells) if (CellId.safeParse(id).success) taken.add(id as string)
+  const seen = new Set<string>()
+  return cells.map(({ id, content }) => {
+    const own = CellId.safeParse(id)
+    if (own.success && !seen.has(own.data)) {
+      seen.add(own.data)
+      return { cell_id: own.data, from: 'own' }
+    }
+    const from = id === undefined ? 'missing' : own.success ? 'duplicate' : 'invalid'
+    for (let copy = 0; ; copy++) {
+      // A letter first and short, as nbformat's grammar for ids wants it.
+      const derived = `c${createHash('sha256').update(`${copy}\n${content}`).digest('hex').slice(0, 15)}`
+      if (taken.has(derived)) continue
+      taken.add(derived)
+      return { cell_id: derived as CellId, from }
+    }
+  })
+}

@@ -1,0 +1,106 @@
+/** Reads an `.ipynb` file into cells, outputs and metadata. Opening changes nothing: see write.ts for the way back. */
+import type { Output } from '../../../protocol/notebook.ts'
+import type { CellSeed } from '../layout.ts'
+import { wellFormed } from '../layout.ts'
+import { jsonValue, memberOf } from './json-scan.ts'
+import { readOldCells } from './old-formats.ts'
+import { countOf, isRecord, readOutput } from './outputs.ts'
+import { type FileWarning, hasIds, invalidFile, type ParsedFile, parseCells, parseFile } from './parse.ts'
+
+/** A cell of a file. Sources are joined, lone surrogates replaced; metadata and attachments are as the file has them. */
+export interface FileCell extends CellSeed {
+  /** Texts joined, values whole. Empty for cells that are no code. */
+  readonly outputs: readonly Output[]
+  readonly execution_count: number | null
+}
+
+export interface NotebookFile {
+  readonly nbformat: number
+  readonly nbformat_minor: number
+  readonly metadata: Record<string, unknown>
+  readonly cells: readonly FileCell[]
+  /** Kernelspec name and language that the metadata asks for. */
+  readonly kernel_name: string | null
+  readonly language: string | null
+  /** Why it must not be written, such as `nbformat 3`; null: it may be. */
+  readonly read_only: string | null
+  readonly warnings: readonly FileWarning[]
+}
+
+/** Throws `invalid_argument` whose cause is `{path, at: 'cells[3].outputs[0].data', reason}`. */
+export function readNotebook(bytes: Uint8Array, path: string): NotebookFile {
+  const file = parseFile(bytes, path)
+  const metadata = metadataOf(file)
+  const cells = file.nbformat === 4 ? readCells(file) : readOldCells(file)
+  return {
+    nbformat: file.nbformat,
+    nbformat_minor: file.nbformat_minor,
+    metadata,
+    cells,
+    ...kernelOf(metadata),
+    read_only: file.nbformat === 4 ? null : `nbformat ${file.nbformat}`,
+    warnings: file.warnings,
+  }
+}
+
+function metadataOf(file: ParsedFile): Record<string, unknown> {
+  const member = memberOf(file.root, 'metadata')
+  const value = member ? jsonValue(file.text, member.value, file.scanned.lenient) : {}
+  if (!isRecord(value)) throw invalidFile(file.path, 'metadata', 'expected an object')
+  return value
+}
+
+function readCells(file: ParsedFile): FileCell[] {
+  const { cells } = parseCells(file)
+  const { path, warnings } = file
+  const withIds = hasIds(file.nbformat, file.nbformat_minor)
+  return cells.map((cell, index): FileCell => {
+    const at = `cells[${index}]`
+    const { value } = cell
+    if (cell.from === 'duplicate')
+      warnings.push({
+        at: `${at}.id`,
+        reason: `the id ${JSON.stringify(value.id)} occurs before; the cell gets ${cell.cell_id}`,
+      })
+    else if (cell.from === 'invalid')
+      warnings.push({
+        at: `${at}.id`,
+        reason: `expected a text of 1 to 128 characters; the cell gets ${cell.cell_id}`,
+      })
+    else if (cell.from === 'missing' && withIds)
+      warnings.push({
+        at,
+        reason: `the cell has no id, which format 4.5 asks for; it gets ${cell.cell_id} at the first save`,
+      })
+    const outputs: Output[] = []
+    if (cell.value.cell_type === 'code' && Array.isArray(value.outputs)) {
+      value.outputs.forEach((raw: unknown, number) => {
+        const place = `${at}.outputs[${number}]`
+        const read = readOutput(raw, (below, reason) => {
+          throw invalidFile(path, `${place}${below}`, reason)
+        })
+        if ('output' in read) outputs.push(read.output)
+        else warnings.push({ at: place, reason: read.skipped })
+      })
+    }
+    return {
+      cell_id: cell.cell_id,
+      cell_type: String(value.cell_type),
+      source: wellFormed(cell.source),
+      metadata: isRecord(value.metadata) ? value.metadata : {},
+      ...(isRecord(value.attachments) ? { attachments: value.attachments } : {}),
+      outputs,
+      execution_count: countOf(value.execution_count),
+    }
+  })
+}
+
+function kernelOf(metadata: Record<string, unknown>): {
+  kernel_name: string | null
+  language: string | null
+} {
+  const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
+  const spec = isRecord(metadata.kernelspec) ? metadata.kernelspec : {}
+  const info = isRecord(metadata.language_info) ? metadata.language_info : {}
+  return { kernel_name: text(spec.name), language: text(spec.language) ?? text(info.name) }
+}
