@@ -14,6 +14,7 @@ const entries = {
   roomd: 'client/cli/main.ts',
   daemon: 'daemon/main.ts',
   'store-writer': 'daemon/store/writer.ts',
+  'file-worker': 'daemon/documents/file-worker.ts',
   'kernel-host': 'daemon/kernel-host/main.ts',
   'javascript-kernel': 'daemon/javascript-kernel/main.ts',
   client: 'client/sdk/index.ts',

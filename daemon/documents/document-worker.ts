@@ -1,0 +1,148 @@
+/**
+ * Heavy work on documents off the main thread. Small files are done at once, where handing them over would cost more; larger
+ * ones go to one worker thread, which starts with the first of them and holds no process when it has nothing to do.
+ *
+ * If the thread dies, what it had under way is rejected as `internal` and the next task starts a new one.
+ */
+import { Worker } from 'node:worker_threads'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { NotebookId } from '../../protocol/ids.ts'
+import { programFile } from '../../protocol/programs.ts'
+import { type FileCell, type NotebookFile, readNotebook } from './ipynb/read.ts'
+import { type WriteCell, type WriteRequest, type Written, writeNotebook } from './ipynb/write.ts'
+import { sizeOf } from './size.ts'
+import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
+
+/** Files up to this many bytes take the main thread a few milliseconds. */
+const INLINE_BYTES = 128 * 1024
+
+interface Answer {
+  readonly message: FromWorker
+  readonly cells: FileCell[]
+}
+
+interface Waiting {
+  readonly cells: FileCell[]
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: RoomdError) => void
+}
+
+export class DocumentWorker {
+  readonly #data: WorkerData
+  #worker: Worker | null = null
+  readonly #waiting = new Map<number, Waiting>()
+  #lastId = 0
+  #disposed = false
+
+  /** `storeFile`: path of the store's database, for folding journals. */
+  constructor(storeFile: string) {
+    this.#data = { storeFile }
+  }
+
+  /** `readNotebook`, off the main thread when the file is large. */
+  async read(bytes: Uint8Array, path: string): Promise<NotebookFile> {
+    if (bytes.length <= INLINE_BYTES) return readNotebook(bytes, path)
+    const { message, cells } = await this.#ask((worker, id) =>
+      post(worker, { id, kind: 'read', bytes, path }),
+    )
+    if (message.kind !== 'read') throw unexpected(message)
+    return { ...message.file, cells }
+  }
+
+  /** `writeNotebook`, off the main thread when file or content are large. The request is not to be changed meanwhile. */
+  async write(request: WriteRequest): Promise<Written> {
+    if ((request.base?.length ?? 0) + weight(request.cells) <= INLINE_BYTES) return writeNotebook(request)
+    const { cells, ...rest } = request
+    const { message } = await this.#ask(async (worker, id) => {
+      for (const piece of pieces(cells, sizeOf)) {
+        post(worker, { id, kind: 'cells', cells: piece })
+        // Taking copies is work; others get their turn in between.
+        await new Promise<void>((resolve) => setImmediate(resolve))
+      }
+      post(worker, { id, kind: 'write', request: rest })
+    })
+    if (message.kind !== 'written') throw unexpected(message)
+    return message.written
+  }
+
+  /** What the store has of a document as one snapshot; null when there is nothing to fold. */
+  async fold(notebookId: NotebookId): Promise<Folded | null> {
+    const { message } = await this.#ask((worker, id) => post(worker, { id, kind: 'fold', notebookId }))
+    if (message.kind !== 'folded') throw unexpected(message)
+    return message.folded
+  }
+
+  /** Ends the thread; what is under way is rejected. */
+  async dispose(): Promise<void> {
+    this.#disposed = true
+    await this.#worker?.terminate()
+  }
+
+  #ask(send: (worker: Worker, id: number) => void | Promise<void>): Promise<Answer> {
+    if (this.#disposed) return Promise.reject(new RoomdError('shutting_down', 'the daemon is shutting down'))
+    const worker = this.#worker ?? this.#start()
+    const id = ++this.#lastId
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { cells: [], resolve, reject })
+      worker.ref()
+      // Values that cannot be copied to a thread make it throw.
+      Promise.resolve(send(worker, id)).catch((thrown: unknown) => {
+        this.#waiting.delete(id)
+        reject(new RoomdError('internal', `the document could not be handed over: ${String(thrown)}`))
+      })
+    })
+  }
+
+  #start(): Worker {
+    const worker = new Worker(programFile('file-worker'), { workerData: this.#data })
+    this.#worker = worker
+    let reason = 'it ended'
+    worker.on('message', (message: FromWorker) => this.#heard(message))
+    worker.on('error', (error) => {
+      reason = error.message
+    })
+    worker.on('exit', () => {
+      this.#worker = null
+      const waiting = [...this.#waiting.values()]
+      this.#waiting.clear()
+      const error = this.#disposed
+        ? new RoomdError('shutting_down', 'the daemon is shutting down')
+        : new RoomdError('internal', `the thread that works on documents died: ${reason}; try again`, {
+            retryable: true,
+          })
+      for (const { reject } of waiting) reject(error)
+    })
+    return worker
+  }
+
+  #heard(message: FromWorker): void {
+    const waiting = this.#waiting.get(message.id)
+    if (waiting === undefined) return
+    if (message.kind === 'cells') {
+      waiting.cells.push(...message.cells)
+      return
+    }
+    this.#waiting.delete(message.id)
+    if (this.#waiting.size === 0) this.#worker?.unref()
+    if (message.kind === 'failed') waiting.reject(RoomdError.fromWire(message.error))
+    else waiting.resolve({ message, cells: waiting.cells })
+  }
+}
+
+function post(worker: Worker, message: ToWorker): void {
+  worker.postMessage(message)
+}
+
+/** Characters of cells, about. Stops counting once they are many. */
+function weight(cells: readonly WriteCell[]): number {
+  let sum = 0
+  for (const cell of cells) {
+    sum += sizeOf(cell)
+    if (sum > INLINE_BYTES) break
+  }
+  return sum
+}
+
+function unexpected(message: FromWorker): RoomdError {
+  return new RoomdError('internal', `the thread that works on documents answered ${message.kind}`)
+}

@@ -1,0 +1,57 @@
+/** What passes between the daemon and the thread that does the heavy work on documents. One source builds both ends. */
+import type { WireError } from '../../protocol/errors.ts'
+import type { NotebookId } from '../../protocol/ids.ts'
+import type { FileCell, NotebookFile } from './ipynb/read.ts'
+import type { WriteCell, WriteRequest, Written } from './ipynb/write.ts'
+
+/** Where the worker reads the journal: its own connection, so that large documents never pass through the main thread twice. */
+export interface WorkerData {
+  readonly storeFile: string
+}
+
+/** Cells of a write come first, in pieces; `write` ends them. */
+export type ToWorker =
+  | { readonly id: number; readonly kind: 'read'; readonly bytes: Uint8Array; readonly path: string }
+  | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly WriteCell[] }
+  | { readonly id: number; readonly kind: 'write'; readonly request: Omit<WriteRequest, 'cells'> }
+  | { readonly id: number; readonly kind: 'fold'; readonly notebookId: NotebookId }
+
+/** A document's journal as one update. */
+export interface Folded {
+  readonly body: Uint8Array
+  /** Covers all updates up to it. */
+  readonly doc_seq: number
+  /** Updates that it covers and the snapshot before it did not, and their bytes. */
+  readonly updates: number
+  readonly bytes: number
+}
+
+/**
+ * Results of a read come in pieces of about PIECE characters, each a message of its own, because taking a message apart is work
+ * on the main thread.
+ */
+export type FromWorker =
+  | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly FileCell[] }
+  | { readonly id: number; readonly kind: 'read'; readonly file: Omit<NotebookFile, 'cells'> }
+  | { readonly id: number; readonly kind: 'written'; readonly written: Written }
+  /** null: the store has no more than the snapshot. */
+  | { readonly id: number; readonly kind: 'folded'; readonly folded: Folded | null }
+  | { readonly id: number; readonly kind: 'failed'; readonly error: WireError }
+
+/** Characters of cells that one message carries, about. */
+export const PIECE = 512 * 1024
+
+/** Cuts a list into runs of about PIECE characters. */
+export function* pieces<Item>(items: readonly Item[], size: (item: Item) => number): Generator<Item[]> {
+  let piece: Item[] = []
+  let sum = 0
+  for (const item of items) {
+    piece.push(item)
+    sum += size(item)
+    if (sum < PIECE) continue
+    yield piece
+    piece = []
+    sum = 0
+  }
+  if (piece.length > 0) yield piece
+}
