@@ -6,7 +6,7 @@ import { toWireError } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
 import { readNotebook } from './ipynb/read.ts'
 import { type WriteCell, writeNotebook } from './ipynb/write.ts'
-import { readJournal } from './journal-rows.ts'
+import { readJournal } from './journal.ts'
 import { sizeOf } from './size.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
 
