@@ -13,6 +13,7 @@ import { BootId } from '../protocol/ids.ts'
 import { type Environment, type Places, resolvePlaces } from '../protocol/places.ts'
 import { VERSION } from '../protocol/version.ts'
 import { socketTransport } from '../protocol/wire/socket-transport.ts'
+import { DocumentWorker } from './documents/document-worker.ts'
 import { openBlobs } from './executions/blobs.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
 import { Mutations } from './rooms/mutations.ts'
@@ -124,8 +125,8 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
     kernels,
     places,
     clock: systemClock,
-    bootId,
-    log: (message, detail) => log.info(detail, message),
+    log,
+    worker: new DocumentWorker(),
   })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
