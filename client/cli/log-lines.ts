@@ -31,13 +31,13 @@ export function lastLines(file: string, count: number, end = Number.POSITIVE_INF
   }
 }
 
-const levels: Record<number, { name: string; style: Style }> = {
-  10: { name: 'TRACE', style: 'dim' },
-  20: { name: 'DEBUG', style: 'dim' },
-  30: { name: 'INFO ', style: 'green' },
-  40: { name: 'WARN ', style: 'yellow' },
-  50: { name: 'ERROR', style: 'red' },
-  60: { name: 'FATAL', style: 'red' },
+const styles: Record<string, Style> = {
+  trace: 'dim',
+  debug: 'dim',
+  info: 'green',
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
 }
 
 /** Fields that say nothing to a reader of one daemon's log. */
@@ -53,17 +53,24 @@ export function readableLogLine(line: string, paint: (style: Style, text: string
   } catch {
     return line
   }
-  const level = levels[Number(entry.level)] ?? { name: String(entry.level ?? ''), style: 'dim' as const }
+  const level = String(entry.level ?? '')
   const fields = Object.entries(entry)
     .filter(([name]) => !unsaid.has(name))
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(([name, value]) => `${name}=${fieldText(value)}`)
   const parts = [
     paint('dim', timeOf(entry.time)),
-    paint(level.style, level.name),
+    paint(styles[level] ?? 'dim', level.toUpperCase().padEnd(5)),
     String(entry.msg ?? ''),
     fields.length === 0 ? '' : paint('dim', fields.join(' ')),
   ]
   return parts.filter((part) => part !== '').join(' ')
+}
+
+/** An error's stack is for reading: its lines follow as they are. */
+function fieldText(value: unknown): string {
+  if (typeof value === 'string') return value
+  const stack = (value as { stack?: unknown } | null)?.stack
+  return typeof stack === 'string' ? stack : JSON.stringify(value)
 }
 
 function timeOf(time: unknown): string {

@@ -59,7 +59,7 @@ test('following waits for a log that is not there yet', async () => {
 test('a log line is shown with time, level, message and fields', () => {
   const plain = (_style: unknown, text: string) => text
   const line = JSON.stringify({
-    level: 40,
+    level: 'warn',
     time: 0,
     pid: 1,
     hostname: 'h',

@@ -88,49 +88,59 @@ test('colours go to a terminal only, and not where NO_COLOR is set', () => {
 test('without a terminal a progress bar leaves its last state, and ANSI is removed', () => {
   const { terminal, text } = capture({ tty: false })
   const stream = new StreamText(new LiveScreen(terminal))
-  stream.splice(0, 'begin\n 10%')
-  stream.splice(6, ' 50%')
-  stream.splice(6, '\x1b[32m100%\x1b[0m\nend')
+  stream.add('begin\n 10%')
+  stream.add('\r\x1b[J 50%')
+  stream.add('\r\x1b[J\x1b[32m100%\x1b[0m\nend')
   expect(text()).toBe('begin\n100%\n')
   stream.finish()
   expect(text()).toBe('begin\n100%\nend')
 })
 
-test('without a terminal a long stream is written once each line', () => {
-  const { terminal, text } = capture({ tty: false })
-  const stream = new StreamText(new LiveScreen(terminal))
-  let length = 0
-  let whole = ''
-  for (let i = 0; i < 5000; i++) {
-    const piece = `line ${i} of a flood that is longer than what is kept\n`
-    stream.splice(length, piece)
-    length += piece.length
-    whole += piece
-  }
-  stream.finish()
-  expect(text()).toBe(whole)
-})
-
-test('on a terminal a replaced line is drawn over', () => {
+test('on a terminal a rewritten line is drawn over', () => {
   const { terminal, text } = capture({ tty: true })
   const stream = new StreamText(new LiveScreen(terminal))
-  stream.splice(0, 'a\n 10%')
-  stream.splice(2, '100%')
-  expect(text()).toContain('\r\x1b[J100%')
+  stream.add('a\n 10%')
+  stream.add('\r\x1b[J100%')
+  expect(text()).toBe('a\n 10%\r\x1b[J100%')
+})
+
+test('the progress line is taken away before output and drawn again below it', () => {
+  const { terminal, text } = capture({ tty: true, env: { NO_COLOR: '1' } })
+  const screen = new LiveScreen(terminal)
+  screen.progress('working')
+  screen.write('whole line\n')
+  screen.write('half')
+  screen.progress(null)
+  screen.write(' line\n')
+  expect(text()).toBe(
+    [
+      '\rworking',
+      '\r\x1b[2K',
+      'whole line\n',
+      '\rworking',
+      '\r\x1b[2K',
+      'half',
+      '\nworking',
+      '\r\x1b[2K\x1b[A\x1b[5G',
+      ' line\n',
+    ].join(''),
+  )
 })
 
 test('of a mime bundle the best text is shown, and what cannot be shown is named', () => {
   expect(showBundle({ 'text/html': '<b>x</b>', 'text/plain': 'x' })).toEqual({
-    mime: 'text/plain',
-    text: 'x',
+    shown: 'x',
+    blob: null,
     besides: [],
   })
   expect(showBundle({ 'image/png': 'A'.repeat(4096), 'text/plain': '<Figure>' }).besides).toEqual([
     'image/png 3.0 KiB',
   ])
-  expect(showBundle({ 'application/pdf': { blob: 'f'.repeat(64), size: 2048 } })).toEqual({
-    mime: null,
-    text: undefined,
+  const blob = { blob: 'f'.repeat(64), size: 2048 }
+  expect(showBundle({ 'application/pdf': blob })).toEqual({
+    shown: '',
+    blob: null,
     besides: ['application/pdf 2.0 KiB'],
   })
+  expect(showBundle({ 'text/plain': blob })).toEqual({ shown: '', blob: blob.blob, besides: [] })
 })

@@ -1,18 +1,14 @@
 /** `roomd restart`: stop and start; kernels and running cells go on, clients dial again by themselves. */
 import type { CommandRun } from '../command.ts'
-import { launchDaemon } from '../daemon/launch.ts'
 import { stopDaemon } from '../daemon/stop.ts'
 import { ExitCode } from '../exit-codes.ts'
-import { withRunningDaemon } from '../session.ts'
+import { launchAndMeet } from '../session.ts'
 
 export const run: CommandRun<Record<string, never>> = async (context) => {
   const { terminal, places } = context
   const { stopped } = await stopDaemon(context, { reason: 'restart', kernels: false })
-  await launchDaemon(places)
-  const { pid, boot_id, version } = await withRunningDaemon(
-    context,
-    async (_client, incarnation) => incarnation,
-  )
+  const { daemon } = await launchAndMeet(context)
+  const { pid, boot_id, version } = daemon
   if (terminal.json) {
     terminal.result({
       running: true,

@@ -71,8 +71,8 @@ export function autostartForbidden(env: Readonly<Record<string, string | undefin
 }
 
 interface StartedProcess {
-  /** How it ended, once it has. */
-  ended: string | null
+  /** How it ended, once it has. `failed`: not because another daemon serves the home already. */
+  ended: { readonly how: string; readonly failed: boolean } | null
   onEnd: () => void
 }
 
@@ -89,12 +89,14 @@ function startProcess(places: Places): StartedProcess {
       env: process.env,
     })
     const process_: StartedProcess = { ended: null, onEnd: () => {} }
-    const end = (how: string) => {
-      process_.ended = how
+    const end = (how: string, failed: boolean) => {
+      process_.ended = { how, failed }
       process_.onEnd()
     }
-    child.once('exit', (code, signal) => end(signal ? `was ended by ${signal}` : `ended with code ${code}`))
-    child.once('error', (error) => end(`could not be started: ${error.message}`))
+    child.once('exit', (code, signal) =>
+      end(signal ? `was ended by ${signal}` : `ended with code ${code}`, code !== 0),
+    )
+    child.once('error', (error) => end(`could not be started: ${error.message}`, true))
     child.unref()
     return process_
   } finally {
@@ -102,15 +104,19 @@ function startProcess(places: Places): StartedProcess {
   }
 }
 
-/** Dials until somebody answers. Our own process may lose the lock and end: the winner's answer counts as well. */
+/**
+ * Dials until somebody answers. Our own process may find the home served and end: the winner's answer counts as well. When it
+ * failed and a dial after that finds nobody, waiting is no use.
+ */
 async function answering(places: Places, started: StartedProcess): Promise<void> {
   const end = Date.now() + START_BOUND
   for (;;) {
     const left = end - Date.now()
+    const failed = started.ended?.failed === true
     const presence = await probe(places.socket, Math.max(500, left))
     if (presence.state === 'answers') return
     if (presence.state === 'refused') throw notServing(presence, places)
-    if (Date.now() >= end) {
+    if (Date.now() >= end || (failed && presence.state === 'absent')) {
       if (presence.state === 'silent') throw notServing(presence, places)
       throw startFailed(places, started)
     }
@@ -142,7 +148,7 @@ function somethingHappens(places: Places, started: StartedProcess, ms: number): 
 }
 
 function startFailed(places: Places, started: StartedProcess): CommandFailure {
-  const how = started.ended === null ? `does not answer after ${START_BOUND / 1000} s` : started.ended
+  const how = started.ended?.how ?? `does not answer after ${START_BOUND / 1000} s`
   const files = [daemonOut(places), join(places.logs, 'daemon.log')]
   const tails = files.flatMap((file) => {
     const lines = lastLines(file, 8)

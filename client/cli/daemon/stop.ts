@@ -34,10 +34,10 @@ export async function stopDaemon(
   try {
     return await withRunningDaemon(context, async (client, { pid, boot_id }) => {
       const identity = identify(pid)
-      const { rooms, kernels_kept } = await client.call('shutdown', { boot_id, ...options })
+      const settled = await client.call('shutdown', { boot_id, ...options })
       await client.close()
       if (identity !== null) await ended(identity)
-      return { stopped: { pid, rooms, kernels_kept } }
+      return { stopped: { pid, ...settled } }
     })
   } catch (thrown) {
     // It refused and goes on, so it is not "stopped".

@@ -6,31 +6,33 @@ import { size } from './readable.ts'
 const texts = ['text/plain', 'text/markdown', 'text/latex', 'application/json', 'image/svg+xml', 'text/html']
 
 export interface Shown {
-  /** Mime type whose text is to be printed; null where there is none. */
-  readonly mime: string | null
-  /** Its text, or undefined where it is a blob to be read. */
-  readonly text: string | undefined
+  /** The text to print; '' where there is none, or where it has to be read. */
+  readonly shown: string
+  /** Hash of the blob that is the text to print, or null. */
+  readonly blob: string | null
   /** What else there is, e.g. `image/png 12.3 KiB`. */
   readonly besides: string[]
 }
 
 export function showBundle(data: MimeBundle): Shown {
-  const mime = texts.find((name) => name in data) ?? null
+  const mime = texts.find((name) => name in data)
+  const value = mime === undefined ? undefined : data[mime]
   const besides = Object.entries(data)
-    .filter(([name]) => name !== mime && (name.startsWith('image/') || mime === null))
-    .map(([name, value]) => `${name} ${size(sizeOf(name, value))}`)
-  return { mime, text: mime === null ? undefined : textOf(data[mime]), besides }
+    .filter(([name]) => name !== mime && (name.startsWith('image/') || mime === undefined))
+    .map(([name, other]) => `${name} ${size(sizeOf(name, other))}`)
+  if (value === undefined) return { shown: '', blob: null, besides }
+  return isBlobRef(value)
+    ? { shown: '', blob: value.blob, besides }
+    : { shown: textOf(value), blob: null, besides }
 }
 
-function textOf(value: unknown): string | undefined {
-  if (typeof value === 'string') return value
-  if (isBlobRef(value)) return undefined
-  return JSON.stringify(value, null, 2)
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
 }
 
 function sizeOf(mime: string, value: unknown): number {
   if (isBlobRef(value)) return value.size
-  const text = textOf(value) ?? ''
+  const text = textOf(value)
   // Binary values travel as base64.
   const binary = mime.startsWith('image/') && mime !== 'image/svg+xml'
   return binary ? Math.floor((text.length * 3) / 4) : Buffer.byteLength(text)

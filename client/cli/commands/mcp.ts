@@ -1,0 +1,12 @@
+/** `roomd mcp`: the MCP server of client/mcp, which this build does not have yet. */
+import type { CommandRun } from '../command.ts'
+import { CommandFailure, ExitCode } from '../exit-codes.ts'
+
+export const run: CommandRun<{ start: boolean }> = async () => {
+  throw new CommandFailure(
+    ExitCode.failed,
+    'unsupported',
+    'this build of roomd has no MCP server yet; the SDK (roomd/client) and the other commands do the same work.',
+    'roomd --help',
+  )
+}
