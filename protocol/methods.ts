@@ -40,6 +40,8 @@ export const Operation = z.discriminatedUnion('op', [
       /** absent: at the end; null: at the start. */
       after_cell_id: CellId.nullable().optional(),
       metadata: z.record(z.string(), z.unknown()).optional(),
+      /** Id of the new cell; refused with `conflict` when the notebook has it. absent: one is made. */
+      cell_id: CellId.optional(),
     })
     .strict(),
   z

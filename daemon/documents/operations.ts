@@ -42,7 +42,10 @@ export function planOperations(operations: readonly Operation[], cells: CellList
         if (operation.after_cell_id) present(operation.after_cell_id)
         const id = operation.cell_id ?? (randomUUID() as string as CellId)
         if (sources.get(id) !== null && (sources.has(id) || cells.find(id) !== undefined))
-          throw new RoomdError('conflict', `there is a cell ${id} already: leave cell_id out to get a new one`)
+          throw new RoomdError(
+            'conflict',
+            `there is a cell ${id} already: leave cell_id out to get a new one`,
+          )
         sources.set(id, operation.source)
         return id
       }

@@ -1,0 +1,212 @@
+/**
+ * The kernel of one room: none, starting, running or ending. Owns the single flight of starting, the pause after a failure,
+ * keep-alive, and the teardown fence.
+ *
+ * Races: a kernel that is being ended is never handed out (who asks waits and gets a fresh one); teardown checks its fence
+ * synchronously before each destructive step, so that a peer that arrives in between keeps the kernel or waits for the next.
+ */
+import type { Clock } from '../../protocol/clock.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { HostEvent } from '../../protocol/kernel-host.ts'
+import type { KernelSummary } from '../../protocol/notebook.ts'
+import type { Kernel, KernelProvider, StartRequest } from '../kernels/kernel.ts'
+
+/** Pause after a failed start before the next one. */
+export const START_PAUSE_MS = 5_000
+export const DEFAULT_KEEP_ALIVE_MS = 30 * 60_000
+
+type State =
+  | { readonly kind: 'none'; readonly failed: { readonly error: RoomdError; readonly at: number } | null }
+  | { readonly kind: 'starting'; readonly name: string; readonly flight: Promise<Kernel> }
+  | { readonly kind: 'running'; readonly kernel: Kernel }
+  | { readonly kind: 'ending'; readonly kernel: Kernel; readonly flight: Promise<void> }
+
+export type Ending = 'died' | 'restarted' | 'shutdown'
+
+export interface KernelSlotPort {
+  readonly clock: Clock
+  readonly kernels: KernelProvider
+  /** Name and folder for the next start. */
+  startRequest(wanted: string | undefined): Promise<StartRequest>
+  /** The slot's picture changed; tells peers. */
+  changed(): void
+  /** Takes the kernel's events; asked for once per kernel, with what the store has consumed. */
+  event(kernel: Kernel, event: HostEvent): void
+  /** The kernel is over: open executions end. */
+  ended(reason: string, ending: Ending): void
+  startFailed(error: RoomdError): void
+  /** Fence: no peers, no reservations, nothing running, queued or waiting. */
+  idle(): boolean
+  /** Advances with every attach. */
+  generation(): number
+  /** null: pinned. */
+  keepAliveMs(): number | null
+}
+
+export class KernelSlot {
+  readonly #port: KernelSlotPort
+  #state: State = { kind: 'none', failed: null }
+  #cancelTeardown: (() => void) | null = null
+  #disposed = false
+
+  constructor(port: KernelSlotPort) {
+    this.#port = port
+  }
+
+  get present(): Kernel | null {
+    return this.#state.kind === 'running' ? this.#state.kernel : null
+  }
+
+  get runtime(): 'none' | 'launching' | 'ready' | 'failed' {
+    const state = this.#state
+    if (state.kind === 'none') return state.failed ? 'failed' : 'none'
+    return state.kind === 'starting' ? 'launching' : 'ready'
+  }
+
+  /** `busy` is the caller's to say: whether something runs. */
+  summary(busy: boolean): KernelSummary | null {
+    switch (this.#state.kind) {
+      case 'none':
+      case 'starting':
+        return null
+      case 'running':
+        return { ...this.#state.kernel.summary(), state: busy ? 'busy' : 'idle' }
+      case 'ending':
+        return { ...this.#state.kernel.summary(), state: 'stopping' }
+    }
+  }
+
+  /** The running kernel, or the one being started, or a new one. Rejects kernel_not_found, kernel_start_failed. */
+  async want(name?: string): Promise<Kernel> {
+    const state = this.#state
+    switch (state.kind) {
+      case 'running':
+        return state.kernel
+      case 'starting':
+        return state.flight
+      case 'ending':
+        await state.flight
+        return this.want(name)
+      case 'none':
+        return this.#start(name, state.failed)
+    }
+  }
+
+  /** Takes over a kernel that outlived the daemon; the caller then says `listen`. */
+  adopt(kernel: Kernel): void {
+    this.#state = { kind: 'running', kernel }
+    this.#port.changed()
+  }
+
+  /** Starts the stream of the kernel's events after `since`. */
+  listen(since: number): void {
+    const state = this.#state
+    if (state.kind !== 'running') return
+    const { kernel } = state
+    kernel.listen(since, (event) => {
+      // What belongs to a kernel that is no longer this room's is nobody's.
+      const now = this.#state
+      if ((now.kind !== 'running' && now.kind !== 'ending') || now.kernel !== kernel) return
+      this.#port.event(kernel, event)
+      if (event.kind === 'died' && this.#state.kind === 'running') {
+        this.#state = { kind: 'none', failed: null }
+        this.#port.ended(describeDeath(event), 'died')
+        this.#port.changed()
+      }
+    })
+  }
+
+  /** Ends the kernel, if there is one. false: there was none. */
+  async end(ending: Ending, reason: string, graceMs?: number): Promise<boolean> {
+    const state = this.#state
+    switch (state.kind) {
+      case 'none':
+        return false
+      case 'ending':
+        await state.flight
+        return true
+      case 'starting':
+        await state.flight.catch(() => undefined) // its failure was told to who asked for it
+        return this.end(ending, reason, graceMs)
+      case 'running': {
+        const { kernel } = state
+        // Executions end at once, not when the process is gone.
+        this.#port.ended(reason, ending)
+        const flight = kernel.shutdown(graceMs).finally(() => {
+          this.#state = { kind: 'none', failed: null }
+          this.#port.changed()
+        })
+        this.#state = { kind: 'ending', kernel, flight }
+        this.#port.changed()
+        await flight
+        return true
+      }
+    }
+  }
+
+  /** Called when the room may have become idle: begins counting down to teardown. */
+  consider(): void {
+    this.#cancelTeardown?.()
+    this.#cancelTeardown = null
+    const keepAlive = this.#port.keepAliveMs()
+    if (this.#disposed || keepAlive === null || this.#state.kind !== 'running' || !this.#port.idle()) return
+    const { kernel } = this.#state
+    const generation = this.#port.generation()
+    this.#cancelTeardown = this.#port.clock.after(keepAlive, () => {
+      const stillSo =
+        this.#state.kind === 'running' &&
+        this.#state.kernel === kernel &&
+        this.#port.idle() &&
+        this.#port.generation() === generation
+      if (stillSo)
+        this.end('shutdown', 'the room was idle for its keep-alive time').catch(() => this.consider())
+    })
+  }
+
+  /** Lets go; the kernel lives on. */
+  dispose(): void {
+    this.#disposed = true
+    this.#cancelTeardown?.()
+    if (this.#state.kind === 'running' || this.#state.kind === 'ending') this.#state.kernel.release()
+  }
+
+  async #start(name: string | undefined, failed: { error: RoomdError; at: number } | null): Promise<Kernel> {
+    const pause = failed ? failed.at + START_PAUSE_MS - this.#port.clock.now() : 0
+    const flight = this.#launch(name, pause)
+    this.#state = { kind: 'starting', name: name ?? '', flight }
+    this.#port.changed()
+    return flight
+  }
+
+  async #launch(name: string | undefined, pauseMs: number): Promise<Kernel> {
+    if (pauseMs > 0) await new Promise<void>((resolve) => this.#port.clock.after(pauseMs, resolve))
+    try {
+      const kernel = await this.#port.kernels.start(await this.#port.startRequest(name))
+      if (this.#disposed) {
+        kernel.release()
+        throw new RoomdError('shutting_down', 'the daemon is stopping; the kernel is adopted by the next one')
+      }
+      this.#state = { kind: 'running', kernel }
+      this.listen(0)
+      this.#port.changed()
+      return kernel
+    } catch (thrown) {
+      const error =
+        thrown instanceof RoomdError
+          ? thrown
+          : new RoomdError('kernel_start_failed', `the kernel did not start: ${String(thrown)}`)
+      if (!this.#disposed) {
+        this.#state = { kind: 'none', failed: { error, at: this.#port.clock.now() } }
+        this.#port.startFailed(error)
+        this.#port.changed()
+      }
+      throw error
+    }
+  }
+}
+
+function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
+  const how = event.signal ? `was ended by ${event.signal}` : `exited with code ${event.code}`
+  const stderr = event.stderr.trim()
+  return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
+}

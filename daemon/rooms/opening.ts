@@ -1,0 +1,199 @@
+/**
+ * How a room comes to be: from a file, from nothing, or from its rows. Opening writes nothing to any file; making a room at a path
+ * writes a new, empty notebook there.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Target } from '../../protocol/channels.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import { NotebookId } from '../../protocol/ids.ts'
+import { createDocument, loadDocument } from '../documents/document.ts'
+import type { NotebookFile } from '../documents/ipynb/read.ts'
+import { Journal, readJournal, snapshotStatements } from '../documents/journal.ts'
+import { hashBytes, readSource, saveFile } from '../documents/save.ts'
+import { type PreparedFileOutputs, prepareFileOutputs } from '../executions/file-outputs.ts'
+import { createExecutions } from '../executions/room-executions.ts'
+import type { Statement } from '../store/store.ts'
+import { newFile } from './file-path.ts'
+import type { RoomParts } from './room.ts'
+import { insertRecord, type RoomRecord, type SourceRecord, updateBinding } from './room-record.ts'
+import type { RoomsContext } from './rooms-context.ts'
+import { sourceRows } from './saving.ts'
+
+/** A room that is not yet in the store: its parts, what came with the file, and the unit that makes it durable. */
+export interface NewRoom {
+  readonly parts: RoomParts
+  readonly outputs: readonly PreparedFileOutputs[]
+  readonly unit: Statement[]
+}
+
+/** Reads a file into a new room. Throws what is wrong with the file, and where. */
+export async function importFile(rooms: RoomsContext, path: string): Promise<NewRoom> {
+  const { bytes, hash } = await readSource(path)
+  const file = await rooms.worker.read(bytes, path)
+  const record = newRecord(rooms, {
+    path,
+    kind: 'in-place',
+    title: basename(path),
+    working_dir: dirname(path),
+    source: sourceOf(file, hash),
+  })
+  const outputs = await prepareFileOutputs(rooms.blobs, file.cells)
+  return assemble(rooms, record, file, outputs, sourceRows(record.notebook_id, hash, bytes))
+}
+
+/** Makes a room without a file, or with a new, empty one at `path`. */
+export async function createRoom(
+  rooms: RoomsContext,
+  wanted: Extract<Target, { create: unknown }>['create'],
+): Promise<{ made: NewRoom; placed: () => Promise<void> }> {
+  const spec = await rooms.kernels.choose(wanted.kernel === undefined ? {} : { name: wanted.kernel })
+  const path = wanted.path === undefined ? null : await newFile(wanted.path)
+  const id = NotebookId.parse(randomUUID())
+  const scratch = join(rooms.places.data, 'scratch', id)
+  const working_dir = wanted.working_dir ?? (path === null ? scratch : dirname(path))
+  if (working_dir === scratch) await mkdir(scratch, { recursive: true, mode: 0o700 })
+  const empty: NotebookFile = {
+    nbformat: 4,
+    nbformat_minor: 5,
+    metadata: {
+      kernelspec: { display_name: spec.display_name, language: spec.language, name: spec.name },
+      language_info: { name: spec.language },
+    },
+    cells: [],
+    kernel_name: spec.name,
+    language: spec.language,
+    read_only: null,
+    warnings: [],
+  }
+  const bytes =
+    path === null
+      ? null
+      : (await rooms.worker.write({ base: null, path, metadata: empty.metadata, cells: [] })).bytes
+  const record = newRecord(rooms, {
+    notebook_id: id,
+    path,
+    kind: path === null ? 'standalone' : 'in-place',
+    title: path === null ? 'Untitled' : basename(path),
+    working_dir,
+    kernel_name: wanted.kernel ?? null,
+    ephemeral: wanted.ephemeral ?? false,
+    source: bytes === null ? { state: 'none' } : { state: 'ready', hash: hashBytes(bytes) },
+  })
+  const rows = bytes === null ? [] : sourceRows(id, hashBytes(bytes), bytes)
+  const made = assemble(rooms, record, empty, [], rows)
+  const placed = async (): Promise<void> => {
+    if (path !== null && bytes !== null) await saveFile({ path, bytes, expectedHash: null })
+  }
+  return { made, placed }
+}
+
+/** The parts of a room whose rows are in the store. Synchronous: also what a room uses to rebuild itself. */
+export function loadParts(rooms: RoomsContext, record: RoomRecord): RoomParts {
+  const stored = readJournal(rooms.store, record.notebook_id)
+  if (!stored) {
+    throw new RoomdError('storage_failed', `the document of room ${record.notebook_id} is not in the store`)
+  }
+  const document = loadDocument(stored)
+  return { record, document, ...partsAround(rooms, record) }
+}
+
+/** Looks at the bound file before a room is loaded: what happened to it while nobody watched. */
+export async function lookAtFile(rooms: RoomsContext, record: RoomRecord): Promise<RoomRecord> {
+  const { path, source } = record
+  if (path === null || source.state === 'read_only') return record
+  let found: { bytes: Uint8Array; hash: string } | null = null
+  try {
+    found = await readSource(path)
+  } catch (error) {
+    if (!(error instanceof RoomdError)) throw error
+    const state = error.code === 'not_found' ? 'missing' : 'degraded'
+    return rebind(rooms, record, { ...source, state, reason: error.message }, [])
+  }
+  const { bytes, hash } = found
+  const { pending, reason: _, ...kept } = source
+  if (hash === source.hash) {
+    if (source.state === 'ready' && !pending) return record
+    return rebind(rooms, record, { ...kept, state: 'ready' }, [])
+  }
+  if (pending?.hash === hash) {
+    // The file was replaced, and the process ended before it could say so.
+    record.saved_doc_seq = pending.doc_seq
+    record.saved_event_seq = pending.event_seq
+    return rebind(
+      rooms,
+      record,
+      { ...kept, state: 'ready', hash },
+      sourceRows(record.notebook_id, hash, bytes),
+    )
+  }
+  const reason = 'the file was changed by another program; reconcile the source (keep room, disk or both)'
+  return rebind(rooms, record, { ...kept, state: 'modified_outside', reason }, [])
+}
+
+async function rebind(
+  rooms: RoomsContext,
+  record: RoomRecord,
+  source: SourceRecord,
+  rows: Statement[],
+): Promise<RoomRecord> {
+  record.source = source
+  await rooms.store.write([updateBinding(record), ...rows])
+  return record
+}
+
+function assemble(
+  rooms: RoomsContext,
+  record: RoomRecord,
+  file: NotebookFile,
+  outputs: readonly PreparedFileOutputs[],
+  rows: Statement[],
+): NewRoom {
+  const document = createDocument(file)
+  const snapshot = snapshotStatements(record.notebook_id, record.doc_seq, document.updateSince())
+  return {
+    parts: { record, document, ...partsAround(rooms, record) },
+    outputs,
+    unit: [insertRecord(record), ...rows, ...snapshot],
+  }
+}
+
+function partsAround(rooms: RoomsContext, record: RoomRecord): Pick<RoomParts, 'journal' | 'makeExecutions'> {
+  const { store, blobs, clock, log, worker } = rooms
+  return {
+    journal: new Journal(store, worker, record.notebook_id),
+    makeExecutions: (port) => createExecutions({ port, blobs, clock, log }),
+  }
+}
+
+function newRecord(
+  rooms: RoomsContext,
+  given: Partial<RoomRecord> & Pick<RoomRecord, 'path' | 'kind' | 'title' | 'working_dir' | 'source'>,
+): RoomRecord {
+  const now = rooms.clock.now()
+  return {
+    notebook_id: NotebookId.parse(randomUUID()),
+    kernel_name: null,
+    ephemeral: false,
+    commit_seq: 0,
+    doc_seq: 0,
+    event_seq: 0,
+    saved_doc_seq: 0,
+    saved_event_seq: 0,
+    keep_alive_ms: null,
+    created_at: now,
+    touched_at: now,
+    ...given,
+  }
+}
+
+function sourceOf(file: NotebookFile, hash: string): SourceRecord {
+  const warnings = file.warnings.map(({ at, reason }) => (at ? `${at}: ${reason}` : reason))
+  return {
+    state: file.read_only === null ? 'ready' : 'read_only',
+    ...(file.read_only === null ? {} : { reason: file.read_only }),
+    hash,
+    ...(warnings.length > 0 ? { warnings } : {}),
+  }
+}

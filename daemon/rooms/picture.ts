@@ -1,0 +1,154 @@
+/**
+ * What an attaching (or stale) peer is shown: OPENED or a gap, then missed events or projection pages and replays. The picture is
+ * taken in one synchronous step; its values are made when the channel can take them, from what was taken.
+ */
+import type { z } from 'zod'
+import type { Open, Opened, Projection } from '../../protocol/channels.ts'
+import { encode } from '../../protocol/codec.ts'
+import { FrameType, PROJECTION_PAGE } from '../../protocol/frames.ts'
+import { type Cell, type ExecutionSummary, isTerminal } from '../../protocol/notebook.ts'
+import type { DocumentCellView, RoomExecutions } from './parts.ts'
+import type { PictureValue } from './peer.ts'
+import type { Room } from './room.ts'
+
+/** A page ends at 200 cells or about this many bytes of source and text, whichever comes first. */
+const PAGE_BYTES = 512 * 1024
+/** People and queue entries listed in OPENED; totals tell the rest. */
+const LISTED = 100
+
+export interface Picture {
+  readonly kind: Opened['picture']
+  readonly pages: boolean
+  readonly values: Iterator<PictureValue>
+}
+
+interface Taken {
+  readonly cells: readonly { view: DocumentCellView; execution: ExecutionSummary | undefined }[]
+  readonly doc_seq: number
+  readonly event_seq: number
+}
+
+/** Joins a cell with the execution it shows. Outputs of one that is not terminal are left to replays. */
+export function joinCell(
+  executions: RoomExecutions,
+  view: DocumentCellView,
+  execution: ExecutionSummary | undefined,
+): Cell {
+  return {
+    ...view,
+    ...(execution ? { execution } : {}),
+    outputs: execution && isTerminal(execution.status) ? executions.outputs(execution.execution_id) : [],
+  }
+}
+
+/** Takes the picture of now, pending changes included: it is shown behind their commits. */
+export function takePicture(
+  room: Room,
+  projection: boolean,
+  resume: z.output<typeof Open>['resume'],
+): Picture {
+  if (!projection && !resume) return { kind: 'none', pages: false, values: [][Symbol.iterator]() }
+  const missed = resume ? room.events.readable(resume.event_seq) : null
+  if (resume && missed) {
+    const pages = projection && resume.doc_seq !== room.docSeq
+    const taken = pages ? take(room) : null
+    const kind = room.events.last === resume.event_seq ? 'current' : 'events'
+    return { kind, pages, values: chain(missedEvents(missed), taken ? cellPages(room, taken) : []) }
+  }
+  if (!projection) return { kind: 'none', pages: false, values: [][Symbol.iterator]() }
+  const taken = take(room)
+  return { kind: 'projection', pages: true, values: chain(cellPages(room, taken), replays(room)) }
+}
+
+/** Payload of OPENED. Peers are those of the moment it is sent; the rest is the moment of attaching. */
+export function openedOf(room: Room): Omit<Opened, 'peer_id' | 'scope' | 'picture' | 'pages'> {
+  const { executions } = room
+  return {
+    notebook_id: room.id,
+    path: room.record.path,
+    title: room.record.title,
+    connection_generation: room.connectionGeneration,
+    doc_seq: room.docSeq,
+    event_seq: room.events.last,
+    cell_count: room.document.cellCount,
+    metadata: room.document.metadata,
+    readiness: room.readiness(),
+    kernel: room.kernelSummary(),
+    running: executions.running,
+    queued: executions.queued.slice(0, LISTED),
+    queued_total: executions.queued.length,
+    peers: [...room.peers].slice(0, LISTED).map((peer) => peer.summary()),
+    peers_total: room.peers.size,
+  }
+}
+
+function take(room: Room): Taken {
+  const views = room.document.cells(0, room.document.cellCount)
+  return {
+    cells: views.map((view) => ({ view, execution: room.executions.ofCell(view.cell_id) })),
+    doc_seq: room.docSeq,
+    event_seq: room.events.last,
+  }
+}
+
+function* missedEvents(read: () => Uint8Array[]): Generator<PictureValue> {
+  for (const frame of read()) yield { type: FrameType.EVENT, make: () => frame }
+}
+
+function* cellPages(room: Room, taken: Taken): Generator<PictureValue> {
+  const total = taken.cells.length
+  let start = 0
+  do {
+    let end = start
+    let bytes = 0
+    const cells: Cell[] = []
+    while (end < total && cells.length < PROJECTION_PAGE && bytes < PAGE_BYTES) {
+      const entry = taken.cells[end++]
+      if (!entry) break
+      const cell = joinCell(room.executions, entry.view, entry.execution)
+      bytes += weigh(cell)
+      cells.push(cell)
+    }
+    const page: Projection = {
+      kind: 'cells',
+      start,
+      total,
+      cells,
+      doc_seq: taken.doc_seq,
+      event_seq: taken.event_seq,
+      last: end >= total,
+    }
+    yield { type: FrameType.PROJECTION, make: () => encode(page) }
+    start = end
+  } while (start < total)
+}
+
+function replays(room: Room): Iterable<PictureValue> {
+  const open = [room.executions.running, ...room.executions.queued].filter((e) => e !== null)
+  const values: PictureValue[] = []
+  for (const { execution_id } of open) {
+    const events = room.executions.replay(execution_id)
+    events.forEach((event, i) => {
+      const replay: Projection = {
+        kind: 'replay',
+        execution_id,
+        events: [event],
+        last: i === events.length - 1,
+      }
+      values.push({ type: FrameType.PROJECTION, make: () => encode(replay) })
+    })
+  }
+  return values
+}
+
+/** A cheap guess at a cell's bytes. Values over 8 KiB are not in it: they are references. */
+function weigh(cell: Cell): number {
+  let bytes = 512 + cell.source.length
+  for (const output of cell.outputs) bytes += output.output_type === 'stream' ? 1024 : 2048
+  if (cell.attachments) bytes += JSON.stringify(cell.attachments).length
+  return bytes
+}
+
+function* chain(...parts: Iterable<PictureValue>[]): Generator<PictureValue> {
+  for (const part of parts) yield* part
+}

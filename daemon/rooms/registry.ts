@@ -1,0 +1,335 @@
+/**
+ * All rooms: which are in memory, how one is found, made, loaded, closed and reaped. Owns the map of resident rooms and the single
+ * flights that load or make one, so that a path and an id, asked for at once by many, are one room.
+ */
+import type { z } from 'zod'
+import type { Open } from '../../protocol/channels.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import { type ClientInstance, NotebookId } from '../../protocol/ids.ts'
+import type { ConnectionMethod, MethodArguments } from '../../protocol/methods.ts'
+import type { AdoptedKernel, GoneKernel } from '../kernels/kernel.ts'
+import type { Statement } from '../store/store.ts'
+import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
+import { existingFile, newFile } from './file-path.ts'
+import { Mutations } from './mutations.ts'
+import { createRoom, importFile, loadParts, lookAtFile, type NewRoom } from './opening.ts'
+import { Room, type RoomSurroundings } from './room.ts'
+import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
+import type { RoomsContext } from './rooms-context.ts'
+import type { AttachedPeer, PeerChannel, RequestContext, Rooms } from './seam.ts'
+
+/** How often unused rooms leave memory, old results are forgotten and silent peers are looked for. */
+export const SWEEP_MS = 5 * 60_000
+/** Unused rooms beyond this many, or older than RESIDENT_MS, leave memory. */
+export const RESIDENT_ROOMS = 64
+export const RESIDENT_MS = 24 * 3_600_000
+/** A peer that sent nothing for this long is detached. */
+export const SILENT_PEER_MS = 5 * 60_000
+
+export class RoomRegistry implements Rooms {
+  readonly context: RoomsContext
+  readonly mutations: Mutations
+  readonly resident = new Map<NotebookId, Room>()
+  /** Loads and makings under way, by id or canonical path. */
+  readonly #flights = new Map<string, Promise<Room>>()
+  readonly #surroundings: RoomSurroundings
+  #stopping = false
+  #cancelSweep: () => void = () => {}
+
+  constructor(context: RoomsContext) {
+    this.context = context
+    this.mutations = new Mutations(context.store, context.clock)
+    this.#surroundings = {
+      context,
+      mutations: this.mutations,
+      load: (notebookId) => loadParts(context, this.#mustHaveRecord(notebookId)),
+    }
+    this.#scheduleSweep()
+  }
+
+  instance(clientInstance: ClientInstance): { activation_generation: number; mutation_id: number } {
+    return this.mutations.instance(clientInstance)
+  }
+
+  counts(): { rooms: number; peers: number; kernels: number } {
+    let peers = 0
+    for (const room of this.resident.values()) peers += room.peers.size
+    return { rooms: this.resident.size, peers, kernels: this.context.kernels.running().length }
+  }
+
+  async attach(
+    open: z.output<typeof Open>,
+    context: RequestContext,
+    channel: PeerChannel,
+  ): Promise<AttachedPeer> {
+    this.#mustRun()
+    const { clientInstance } = context.identity
+    const generation = open.activation_generation
+    if (generation !== undefined) this.mutations.checkGeneration(clientInstance, generation)
+    const room = await this.#resolve(open, context)
+    const release = room.reserve()
+    try {
+      if (generation !== undefined) await this.mutations.activate(clientInstance, generation)
+      context.signal.throwIfAborted()
+      this.#mustRun()
+      return room.attach(context.identity, open, channel)
+    } finally {
+      release()
+    }
+  }
+
+  async request(method: ConnectionMethod, args: unknown, context: RequestContext): Promise<unknown> {
+    this.#mustRun()
+    const handler = connectionHandlers[method] as ConnectionHandler<ConnectionMethod> | undefined
+    if (!handler) throw new RoomdError('unsupported', `${method} is not a method of rooms`)
+    return handler(this, args as MethodArguments<ConnectionMethod>, context)
+  }
+
+  /** The resident room or the loaded one; `notebook_unavailable` when there is none. Never creates. */
+  async byId(notebookId: NotebookId): Promise<Room> {
+    const resident = this.resident.get(notebookId)
+    if (resident) return resident
+    return this.#flight(notebookId, async () => {
+      const record = recordById(this.context.store, notebookId)
+      if (!record) {
+        throw new RoomdError(
+          'notebook_unavailable',
+          `there is no room ${notebookId} any more; connect by path, or list_notebooks shows what there is`,
+          { next: { tool: 'list_notebooks', arguments: {} } },
+        )
+      }
+      return this.#load(record)
+    })
+  }
+
+  /** Finds a record by id, unique prefix of an id, or path. */
+  async findRecord(name: string): Promise<RoomRecord> {
+    const { store } = this.context
+    const id = NotebookId.safeParse(name)
+    if (id.success) {
+      const record = recordById(store, id.data)
+      if (record) return record
+    }
+    const matches = recordsByPrefix(store, name.toLowerCase())
+    if (matches.length > 1) {
+      throw new RoomdError('invalid_argument', `"${name}" begins more than one room id; give more of it`)
+    }
+    if (matches[0]) return matches[0]
+    if (name.includes('/')) {
+      const record = recordByPath(store, await newFile(name))
+      if (record) return record
+    }
+    throw new RoomdError(
+      'not_found',
+      `no room is named "${name}": give an id, a unique prefix of one, or a path ("roomd ps --all" lists them)`,
+    )
+  }
+
+  /** Adopted kernels go back to their rooms; rooms whose kernel is gone are told. Before this, no request is served. */
+  async recover(adopted: readonly AdoptedKernel[], gone: readonly GoneKernel[]): Promise<void> {
+    for (const { kernel, notebookId } of adopted) {
+      const record = recordById(this.context.store, notebookId)
+      if (!record) {
+        await kernel.shutdown()
+        continue
+      }
+      const room = await this.byId(notebookId)
+      room.slot.adopt(kernel)
+      room.resumeKernel()
+    }
+    const unfinished = this.context.store.all<{ notebook_id: string }>(
+      `SELECT DISTINCT notebook_id FROM executions WHERE status IN ('queued', 'running', 'waiting_for_input')`,
+    )
+    const reasons = new Map(gone.map(({ notebookId, reason }) => [notebookId, reason]))
+    for (const { notebook_id } of unfinished) {
+      const room = await this.byId(NotebookId.parse(notebook_id))
+      if (room.presentKernel) continue
+      room.resumeKernel(reasons.get(room.id))
+    }
+  }
+
+  /** Ends kernel and peers, and takes the room out of memory. */
+  async close(notebookId: NotebookId): Promise<boolean> {
+    const room = await this.byId(notebookId)
+    const ended = await room.slot.end('shutdown', 'the room was closed')
+    await room.settled()
+    this.#drop(room, 'the room was closed')
+    return ended
+  }
+
+  async shutdown(options: { kernels: boolean }): Promise<{ rooms: number; kernels_kept: number }> {
+    this.#stopping = true
+    this.#cancelSweep()
+    const rooms = [...this.resident.values()]
+    const broken = rooms.filter((room) => room.fault !== null)
+    if (broken.length > 0) {
+      this.#stopping = false
+      this.#scheduleSweep()
+      throw new RoomdError(
+        'storage_failed',
+        `not stopped: ${broken.length} room(s) cannot be made durable (${broken[0]?.fault?.message ?? ''})`,
+      )
+    }
+    if (options.kernels) {
+      await Promise.all(rooms.map((room) => room.slot.end('shutdown', 'the daemon was stopped')))
+    }
+    await Promise.all(rooms.map((room) => room.settled()))
+    await this.context.store.settled()
+    const kept = options.kernels ? 0 : this.context.kernels.running().length
+    for (const room of rooms) this.#drop(room, 'the daemon is stopping')
+    return { rooms: rooms.length, kernels_kept: kept }
+  }
+
+  /** Rooms without peers, reservations, kernel or pending changes leave memory: too old, or beyond the newest 64. */
+  sweep(): void {
+    const now = this.context.clock.now()
+    for (const room of this.resident.values()) {
+      for (const peer of [...room.peers]) {
+        if (now - peer.lastSeen <= SILENT_PEER_MS) continue
+        peer.detach('silent for 5 minutes')
+        peer.channel.close({ code: 'closed', reason: 'nothing was heard of this peer for 5 minutes' })
+      }
+    }
+    const unused = [...this.resident.values()]
+      .filter((room) => room.unused)
+      .sort((a, b) => b.record.touched_at - a.record.touched_at)
+    unused.forEach((room, i) => {
+      if (i >= RESIDENT_ROOMS || now - room.record.touched_at > RESIDENT_MS) this.#drop(room, 'unused')
+    })
+  }
+
+  async #resolve(open: z.output<typeof Open>, context: RequestContext): Promise<Room> {
+    const { target, mode } = open
+    if ('notebook_id' in target) {
+      if (mode !== 'attach') {
+        throw new RoomdError('invalid_argument', `mode ${mode} needs a path; an id is attached to`)
+      }
+      return this.byId(target.notebook_id)
+    }
+    if ('path' in target) {
+      if (mode === 'create') {
+        throw new RoomdError('invalid_argument', 'mode create takes the target {create: {path}}, not {path}')
+      }
+      return this.#byPath(await existingFile(target.path), mode)
+    }
+    if (mode !== 'create') throw new RoomdError('invalid_argument', `mode ${mode} cannot create a room`)
+    return this.#create(target.create, context)
+  }
+
+  async #byPath(path: string, mode: 'attach' | 'open'): Promise<Room> {
+    const { store } = this.context
+    for (const room of this.resident.values()) if (room.record.path === path) return room
+    return this.#flight(path, async () => {
+      const record = recordByPath(store, path)
+      if (record) return this.byId(record.notebook_id)
+      if (mode === 'attach') {
+        throw new RoomdError('not_found', `no room has ${path} open; mode open opens it`, {
+          next: { tool: 'connect_notebook', arguments: { path } },
+        })
+      }
+      return this.#install(await importFile(this.context, path), [])
+    })
+  }
+
+  async #create(
+    wanted: Extract<z.output<typeof Open>['target'], { create: unknown }>['create'],
+    context: RequestContext,
+  ): Promise<Room> {
+    const make = async (rows: (value: unknown) => ReturnType<Mutations['resultRows']>): Promise<unknown> => {
+      const { made, placed } = await createRoom(this.context, wanted)
+      const value = { notebook_id: made.parts.record.notebook_id }
+      const room = await this.#install(made, rows(value))
+      await placed().catch(async (error) => {
+        await this.#forget(room)
+        throw error
+      })
+      return value
+    }
+    const id = wanted.mutation_id
+    const { clientInstance } = context.identity
+    const value =
+      id === undefined
+        ? await make(() => [])
+        : await this.mutations.run({ clientInstance, id }, 'create', null, (mutation) =>
+            make((result) => this.mutations.resultRows(mutation, result)),
+          )
+    const notebookId = NotebookId.parse((value as { notebook_id: unknown }).notebook_id)
+    return this.byId(notebookId)
+  }
+
+  #load(record: RoomRecord): Promise<Room> {
+    return lookAtFile(this.context, record).then((fresh) => {
+      const resident = this.resident.get(fresh.notebook_id)
+      if (resident) return resident
+      const room = new Room(loadParts(this.context, fresh), this.#surroundings)
+      this.resident.set(room.id, room)
+      return room
+    })
+  }
+
+  /** Makes a new room durable, with the outputs that came with its file; only then it is there for others. */
+  async #install(made: NewRoom, rows: readonly Statement[]): Promise<Room> {
+    const room = new Room(made.parts, this.#surroundings)
+    const taken = room.executions.takeFileOutputs(made.outputs)
+    try {
+      await this.context.store.write([...made.unit, ...taken.statements, ...rows])
+    } catch (error) {
+      room.dispose('the new room could not be stored')
+      throw error
+    }
+    this.resident.set(room.id, room)
+    return room
+  }
+
+  /** Takes back a room whose making failed after its rows were written. */
+  async #forget(room: Room): Promise<void> {
+    this.#drop(room, 'the room could not be made')
+    await this.context.store.write([
+      { sql: 'DELETE FROM mutations WHERE notebook_id = ? AND method = ?', values: [room.id, 'create'] },
+      { sql: 'DELETE FROM rooms WHERE notebook_id = ?', values: [room.id] },
+    ])
+  }
+
+  #flight(key: string, run: () => Promise<Room>): Promise<Room> {
+    const flying = this.#flights.get(key)
+    if (flying) return flying
+    const flight = run().finally(() => this.#flights.delete(key))
+    this.#flights.set(key, flight)
+    return flight
+  }
+
+  #drop(room: Room, reason: string): void {
+    this.resident.delete(room.id)
+    room.dispose(reason)
+  }
+
+  #mustRun(): void {
+    if (this.#stopping) {
+      throw new RoomdError('shutting_down', 'the daemon is stopping; connect again when it is back')
+    }
+  }
+
+  #mustHaveRecord(notebookId: NotebookId): RoomRecord {
+    const record = recordById(this.context.store, notebookId)
+    if (!record) throw new RoomdError('internal', `the row of room ${notebookId} is gone`)
+    return record
+  }
+
+  #scheduleSweep(): void {
+    this.#cancelSweep = this.context.clock.after(SWEEP_MS, () => {
+      this.sweep()
+      this.mutations
+        .forgetOld()
+        .catch((error) => this.context.log.warn({ reason: String(error) }, 'old results were not forgotten'))
+      this.#scheduleSweep()
+    })
+  }
+}
+
+/** Makes the registry, adopts what outlived the last daemon, and ends what belongs to no room. */
+export async function createRooms(context: RoomsContext): Promise<RoomRegistry> {
+  const rooms = new RoomRegistry(context)
+  const { kernels, gone } = await context.kernels.adopt()
+  await rooms.recover(kernels, gone)
+  return rooms
+}

@@ -1,0 +1,139 @@
+/** A room's row: what is known of it without loading it. Parsed once when read. */
+import { z } from 'zod'
+import { decode, encode } from '../../protocol/codec.ts'
+import { NotebookId } from '../../protocol/ids.ts'
+import { SourceState } from '../../protocol/notebook.ts'
+import type { SqlValue, Statement, Store } from '../store/store.ts'
+
+/** What is kept of the bound file. `hash`: SHA-256 of the bytes last read or written. */
+export const SourceRecord = z.object({
+  state: SourceState,
+  reason: z.string().optional(),
+  hash: z.string().optional(),
+  /** Written before the file is replaced: a crash in between is known by it. */
+  pending: z.object({ hash: z.string(), doc_seq: z.number(), event_seq: z.number() }).optional(),
+  /** What opening reported: duplicate ids, missing ids and the like. */
+  warnings: z.array(z.string()).optional(),
+})
+export type SourceRecord = z.output<typeof SourceRecord>
+
+export interface RoomRecord {
+  readonly notebook_id: NotebookId
+  path: string | null
+  kind: 'standalone' | 'in-place' | 'project'
+  title: string
+  working_dir: string
+  kernel_name: string | null
+  ephemeral: boolean
+  commit_seq: number
+  doc_seq: number
+  event_seq: number
+  saved_doc_seq: number
+  saved_event_seq: number
+  source: SourceRecord
+  /** null: the default; -1: pinned. */
+  keep_alive_ms: number | null
+  created_at: number
+  touched_at: number
+}
+
+const Row = z.object({
+  notebook_id: NotebookId,
+  path: z.string().nullable(),
+  kind: z.enum(['standalone', 'in-place', 'project']),
+  title: z.string(),
+  working_dir: z.string(),
+  kernel_name: z.string().nullable(),
+  ephemeral: z.number(),
+  commit_seq: z.number(),
+  doc_seq: z.number(),
+  event_seq: z.number(),
+  saved_doc_seq: z.number(),
+  saved_event_seq: z.number(),
+  source: z.instanceof(Uint8Array).nullable(),
+  keep_alive_ms: z.number().nullable(),
+  created_at: z.number(),
+  touched_at: z.number(),
+})
+
+function parseRow(row: unknown): RoomRecord {
+  const parsed = Row.parse(row)
+  return {
+    ...parsed,
+    ephemeral: parsed.ephemeral !== 0,
+    source: parsed.source ? SourceRecord.parse(decode(parsed.source)) : { state: 'none' },
+  }
+}
+
+export function recordById(store: Store, notebookId: NotebookId): RoomRecord | undefined {
+  const row = store.get('SELECT * FROM rooms WHERE notebook_id = ?', notebookId)
+  return row === undefined ? undefined : parseRow(row)
+}
+
+export function recordByPath(store: Store, path: string): RoomRecord | undefined {
+  const row = store.get('SELECT * FROM rooms WHERE path = ?', path)
+  return row === undefined ? undefined : parseRow(row)
+}
+
+/** Rows whose id begins with `prefix` (hex digits and dashes only), at most two: enough to know that it is not unique. */
+export function recordsByPrefix(store: Store, prefix: string): RoomRecord[] {
+  if (!/^[0-9a-f-]+$/.test(prefix)) return []
+  return store
+    .all('SELECT * FROM rooms WHERE notebook_id >= ? AND notebook_id < ? LIMIT 2', prefix, `${prefix}~`)
+    .map(parseRow)
+}
+
+/** The most recently touched rooms. */
+export function recentRecords(store: Store, limit: number): RoomRecord[] {
+  return store.all('SELECT * FROM rooms ORDER BY touched_at DESC LIMIT ?', limit).map(parseRow)
+}
+
+export function insertRecord(record: RoomRecord): Statement {
+  const columns: Record<string, SqlValue> = {
+    ...record,
+    ephemeral: record.ephemeral ? 1 : 0,
+    source: encode(record.source),
+  }
+  const names = Object.keys(columns)
+  return {
+    sql: `INSERT INTO rooms (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
+    values: Object.values(columns),
+  }
+}
+
+/** Writes what a save or a change of the binding changed. */
+export function updateBinding(record: RoomRecord): Statement {
+  return {
+    sql: `UPDATE rooms SET path = ?, kind = ?, title = ?, working_dir = ?, source = ?, saved_doc_seq = ?, saved_event_seq = ?
+          WHERE notebook_id = ?`,
+    values: [
+      record.path,
+      record.kind,
+      record.title,
+      record.working_dir,
+      encode(record.source),
+      record.saved_doc_seq,
+      record.saved_event_seq,
+      record.notebook_id,
+    ],
+  }
+}
+
+/**
+ * The first statement of every unit of a room: moves its counters on, and fails the unit when the change it builds on was not
+ * stored (`commit_seq` is NOT NULL).
+ */
+export function advance(record: RoomRecord): Statement {
+  return {
+    sql: `UPDATE rooms SET commit_seq = CASE WHEN commit_seq = ? THEN ? ELSE NULL END,
+            doc_seq = ?, event_seq = ?, touched_at = ? WHERE notebook_id = ?`,
+    values: [
+      record.commit_seq - 1,
+      record.commit_seq,
+      record.doc_seq,
+      record.event_seq,
+      record.touched_at,
+      record.notebook_id,
+    ],
+  }
+}

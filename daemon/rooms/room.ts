@@ -1,0 +1,556 @@
+/**
+ * One live notebook: an actor. It owns the room's document, executions, kernel slot, events and peers; every change goes through
+ * one synchronous method call on it, on the main thread.
+ *
+ * Invariants: memory changes at once, nobody outside sees a change before its commit (commit-line.ts); counters rise by one and
+ * are never reused; the peer count is the size of the set of peers. When a commit fails the room rebuilds itself from the store
+ * under a new epoch, is read-only until writing works again, and shows every peer a fresh picture.
+ */
+import type { z } from 'zod'
+import { EPHEMERAL_AWARENESS, type Open, type Opened } from '../../protocol/channels.ts'
+import { encode } from '../../protocol/codec.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { DurableEvent, TransientEvent } from '../../protocol/events.ts'
+import { FrameType } from '../../protocol/frames.ts'
+import type { CellId, NotebookId } from '../../protocol/ids.ts'
+import type { MethodArguments, RoomMethod } from '../../protocol/methods.ts'
+import type { KernelSummary, Readiness, RoomSummary } from '../../protocol/notebook.ts'
+import { type Scope, scopeAllows } from '../../protocol/scopes.ts'
+import type { Journal } from '../documents/journal.ts'
+import type { Kernel } from '../kernels/kernel.ts'
+import type { Statement, Store } from '../store/store.ts'
+import { CommitLine } from './commit-line.ts'
+import { readSync, writeAnswer, writeUpdate, writeWants } from './document-sync.ts'
+import { EventLog } from './event-log.ts'
+import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
+import type { Mutation, Mutations } from './mutations.ts'
+import type { DocumentChange, RoomChange, RoomDocument, RoomExecutions, RoomPort } from './parts.ts'
+import { type Frame, Peer } from './peer.ts'
+import { openedOf, takePicture } from './picture.ts'
+import { Presence } from './presence.ts'
+import { advance, type RoomRecord } from './room-record.ts'
+import { type RoomHandler, roomHandlers } from './room-requests.ts'
+import type { RoomsContext } from './rooms-context.ts'
+import { Saver } from './saving.ts'
+import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
+
+/** How often a room whose commit failed tries to write again. */
+export const WRITE_RETRY_MS = 3_000
+/** Rooms with more peers than this tell joins and leaves at most every PEERS_TELL_MS. */
+const MANY_PEERS = 32
+const PEERS_TELL_MS = 200
+
+/** What a room is made of, and what makes it again after a failed commit. */
+export interface RoomParts {
+  readonly record: RoomRecord
+  readonly document: RoomDocument
+  readonly journal: Journal
+  makeExecutions(port: RoomPort): RoomExecutions
+}
+
+export interface RoomSurroundings {
+  readonly mutations: Mutations
+  readonly context: RoomsContext
+  /** Reads the room's parts from the store. */
+  load(notebookId: NotebookId): RoomParts
+}
+
+/** A change with what the room itself adds to it. */
+export interface WholeChange extends RoomChange {
+  readonly document?: { readonly change: DocumentChange; readonly by: string }
+  readonly result?: { readonly mutation: Mutation; readonly value: unknown }
+}
+
+export class Room implements RoomPort {
+  readonly id: NotebookId
+  readonly store: Store
+  readonly surroundings: RoomSurroundings
+  readonly peers = new Set<Peer>()
+  readonly slot: KernelSlot
+  readonly presence = new Presence()
+  readonly saver: Saver
+  record: RoomRecord
+  document: RoomDocument
+  executions: RoomExecutions
+  events: EventLog
+  connectionGeneration = 0
+  /** Set while nothing can be stored: why. */
+  fault: RoomdError | null = null
+  #journal: Journal
+  #line: CommitLine
+  #reservations = 0
+  #closed = false
+  #told: Readiness
+  #joined: Peer[] = []
+  #left: string[] = []
+  #cancelTelling: (() => void) | null = null
+  #cancelRetry: (() => void) | null = null
+
+  constructor(parts: RoomParts, surroundings: RoomSurroundings) {
+    this.id = parts.record.notebook_id
+    this.store = surroundings.context.store
+    const { clock, kernels } = surroundings.context
+    this.surroundings = surroundings
+    this.record = parts.record
+    this.document = parts.document
+    this.#journal = parts.journal
+    this.saver = new Saver(surroundings.context, this)
+    this.#line = new CommitLine(this.store, (error) => this.#rebuild(error))
+    this.events = new EventLog(this.store, this.id, this.record.event_seq)
+    this.slot = new KernelSlot({
+      clock,
+      kernels,
+      startRequest: async (wanted) => {
+        const asked = wanted ?? this.record.kernel_name ?? undefined
+        const spec = asked ? { name: asked } : kernelOfMetadata(this.document.metadata)
+        const chosen = await kernels.choose(spec)
+        return {
+          notebookId: this.id,
+          name: chosen.name,
+          cwd: this.record.working_dir,
+          orphanGraceMs: this.#keepAliveMs(),
+        }
+      },
+      changed: () => this.#kernelChanged(),
+      event: (kernel, event) => {
+        if (!this.fault) this.executions.kernelEvent(kernel, event)
+      },
+      ended: (reason, ending) => this.executions.kernelGone(reason, ending),
+      startFailed: (error) => this.executions.kernelGone(error.message, 'start_failed'),
+      idle: () => this.peers.size === 0 && this.#reservations === 0 && this.executions.idle,
+      generation: () => this.connectionGeneration,
+      keepAliveMs: () => this.#keepAliveMs(),
+    })
+    this.executions = parts.makeExecutions(this)
+    this.#told = this.readiness()
+  }
+
+  // --- what the parts ask (RoomPort) ---------------------------------------------------------------------------------
+
+  now(): number {
+    return this.surroundings.context.clock.now()
+  }
+
+  cell(cellId: CellId): { cell_type: string; source: string; source_hash: string } | undefined {
+    return this.document.cell(cellId)
+  }
+
+  codeCells(): CellId[] {
+    return this.document
+      .cells(0, this.document.cellCount)
+      .filter((cell) => cell.cell_type === 'code')
+      .map((cell) => cell.cell_id)
+  }
+
+  kernel(): Promise<Kernel> {
+    return this.slot.want()
+  }
+
+  get presentKernel(): Kernel | null {
+    return this.slot.present
+  }
+
+  get docSeq(): number {
+    return this.record.doc_seq
+  }
+
+  /** Hands over a change; see RoomPort. `told` runs after the commit and the telling, before the promise resolves. */
+  commit(change: WholeChange, told?: () => void): Promise<void> {
+    if (this.fault) return Promise.reject(this.fault)
+    const at = this.now()
+    const { record } = this
+    const journal: Statement[] = []
+    if (change.document) {
+      record.doc_seq++
+      journal.push(
+        this.#journal.append(record.doc_seq, change.document.change.update, change.document.by, at),
+      )
+    }
+    const numbered = this.events.number(change.events ?? [], at)
+    record.commit_seq++
+    record.event_seq = this.events.last
+    record.touched_at = at
+    const result = change.result
+      ? this.surroundings.mutations.resultRows(change.result.mutation, change.result.value)
+      : []
+    const unit = [advance(record), ...journal, ...change.statements, ...numbered.statements, ...result]
+    const edited = change.document && editFrames(change.document, record.doc_seq, at)
+    const first = this.events.last - numbered.frames.length
+    return this.#line.submit(unit, () => {
+      if (edited) {
+        for (const peer of this.peers) {
+          if (peer.projection) peer.deliver(FrameType.EVENT, edited.cells)
+          if (peer.followsDocument) peer.deliver(FrameType.DOC, edited.update)
+        }
+      }
+      numbered.frames.forEach((frame, i) => {
+        for (const peer of this.peers) peer.deliver(FrameType.EVENT, frame, first + i + 1)
+      })
+      told?.()
+      this.slot.consider()
+      this.#tellReadiness()
+    })
+  }
+
+  /** Resolves behind everything pending now, so that an answer never shows what is not committed. */
+  settled(): Promise<void> {
+    return this.#line.pending === 0 && !this.fault ? Promise.resolve() : this.#line.settled()
+  }
+
+  // --- peers ---------------------------------------------------------------------------------------------------------
+
+  /** Keeps the room from being torn down between look-up and attach; released once. */
+  reserve(): () => void {
+    this.#reservations++
+    let held = true
+    return () => {
+      if (!held) return
+      held = false
+      this.#reservations--
+      this.slot.consider()
+    }
+  }
+
+  /** Nothing holds this room in memory. */
+  get unused(): boolean {
+    return (
+      this.peers.size === 0 &&
+      this.#reservations === 0 &&
+      this.slot.runtime !== 'ready' &&
+      this.slot.runtime !== 'launching' &&
+      this.executions.idle &&
+      this.#line.pending === 0 &&
+      !this.fault
+    )
+  }
+
+  /** Subscribes and takes the picture in this one synchronous step. */
+  attach(identity: PeerIdentity, open: z.output<typeof Open>, channel: PeerChannel): Peer {
+    if (this.#closed)
+      throw new RoomdError('notebook_unavailable', `room ${this.id} was closed meanwhile; connect again`)
+    const wanted = open.scope ?? identity.scope
+    const scope: Scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
+    const peer = new Peer(this, identity, scope, channel, open.projection, this.now())
+    this.peers.add(peer)
+    this.connectionGeneration++
+    this.slot.consider()
+    const picture = takePicture(this, open.projection, open.resume)
+    const opened = openedOf(this)
+    const gap = open.resume && picture.kind === 'projection' ? open.resume : null
+    this.#line.behind(
+      () => {
+        if (peer.gone) return
+        const welcome: Opened = {
+          ...opened,
+          peers: [...this.peers].slice(0, 100).map((p) => p.summary()),
+          peers_total: this.peers.size,
+          peer_id: peer.peerId,
+          scope,
+          picture: picture.kind,
+          pages: picture.pages,
+        }
+        const first: Frame[] = [{ type: FrameType.OPENED, payload: encode(welcome) }]
+        if (gap) first.push(this.#gapFrame(gap.event_seq, opened.event_seq, 'older events are not kept'))
+        peer.shownSeq = opened.event_seq
+        peer.show(first, picture.values)
+        for (const payload of this.presence.current(this.now())) peer.whisper(payload)
+        this.#peersChanged(peer, null)
+      },
+      (error) => {
+        if (peer.gone) return
+        peer.detach(error.message)
+        channel.close({ code: 'storage_failed', reason: error.message, error: error.toWire() })
+      },
+    )
+    return peer
+  }
+
+  /** A stale peer reads again: a gap, then a fresh picture. */
+  showAgain(peer: Peer, reason: string): void {
+    const picture = takePicture(this, peer.projection, undefined)
+    const until = this.events.last
+    this.#line.behind(
+      () => {
+        if (peer.gone) return
+        const gap = this.#gapFrame(peer.shownSeq, until, reason)
+        peer.shownSeq = until
+        peer.show([gap], picture.values)
+      },
+      () => {}, // the rebuild shows it everything once more
+    )
+  }
+
+  /** Called by `Peer.detach` alone. */
+  release(peer: Peer, reason: string): void {
+    this.peers.delete(peer)
+    this.#peersChanged(null, peer)
+    const gone = this.presence.drop(peer.peerId)
+    if (gone) for (const other of this.peers) other.whisper(gone)
+    this.slot.consider()
+    this.surroundings.context.log.debug({ room: this.id, peer: peer.peerId, reason }, 'peer left')
+  }
+
+  // --- what peers send -----------------------------------------------------------------------------------------------
+
+  async request(peer: Peer, method: RoomMethod, args: unknown, context: RequestContext): Promise<unknown> {
+    const { expect } = context
+    const { mutations } = this.surroundings
+    if (expect?.activation_generation !== undefined) {
+      mutations.checkGeneration(context.identity.clientInstance, expect.activation_generation)
+    }
+    // The table types each handler by its own method; the server has parsed `args` by the same table.
+    const handler = roomHandlers[method] as RoomHandler<RoomMethod>
+    const run = (mutation: Mutation | null) =>
+      handler({ room: this, peer, context, mutation }, args as MethodArguments<RoomMethod>)
+    if (context.mutationId === undefined) return run(null)
+    const key = {
+      clientInstance: context.identity.clientInstance,
+      id: context.mutationId,
+      watermark: context.watermark,
+    }
+    return mutations.run(key, method, this.id, run)
+  }
+
+  /** A DOC frame. Resolves when what it brought is durable, which is when credit returns to the sender. */
+  async documentMessage(peer: Peer, payload: Uint8Array): Promise<void> {
+    const message = readSync(payload)
+    if (message.kind === 'wants') {
+      const answer = writeAnswer(this.document.updateSince(message.stateVector))
+      const wants = writeWants(this.document.stateVector())
+      this.#line.behind(
+        () => {
+          peer.followsDocument = true
+          peer.channel.send(FrameType.DOC, answer)
+          if (scopeAllows(peer.scope, 'editor')) peer.channel.send(FrameType.DOC, wants)
+        },
+        () => {},
+      )
+      return
+    }
+    if (!scopeAllows(peer.scope, 'editor')) {
+      throw new RoomdError('forbidden', 'a viewer may not edit; open the room with scope editor')
+    }
+    this.mustMutate()
+    const change = this.document.applyUpdate(message.update)
+    if (change) await this.commit({ statements: [], document: { change, by: peer.identity.label } })
+  }
+
+  presenceMessage(peer: Peer, payload: Uint8Array): void {
+    if (payload[0] !== EPHEMERAL_AWARENESS || !this.presence.accept(peer.peerId, payload, this.now())) return
+    for (const other of this.peers) if (other !== peer) other.whisper(payload)
+  }
+
+  /** The mutate gate: throws what closes it. */
+  mustMutate(): void {
+    if (this.fault) throw this.fault
+    const { state, reason } = this.record.source
+    if (state === 'conflict') {
+      throw new RoomdError(
+        'source_conflict',
+        `the file and the room differ: ${reason ?? 'both were changed'}`,
+        {
+          next: { tool: 'reconcile_source', arguments: { keep: 'both' } },
+        },
+      )
+    }
+    if (state === 'degraded' || state === 'read_only') {
+      throw new RoomdError('source_degraded', `this notebook is read-only: ${reason ?? state}`)
+    }
+  }
+
+  // --- what is shown -------------------------------------------------------------------------------------------------
+
+  readiness(): Readiness {
+    const { state, reason } = this.record.source
+    return {
+      projection: state === 'degraded' ? 'degraded' : 'ready',
+      document: 'interactive',
+      runtime: this.slot.runtime,
+      source: { state, ...(reason === undefined ? {} : { reason }) },
+    }
+  }
+
+  kernelSummary(): KernelSummary | null {
+    return this.slot.summary(this.executions?.running !== null)
+  }
+
+  summary(): RoomSummary {
+    const { record } = this
+    const kernel = this.kernelSummary()
+    return {
+      notebook_id: this.id,
+      path: record.path,
+      title: record.title,
+      kind: record.kind,
+      state: this.peers.size > 0 ? 'active' : kernel ? 'idle' : 'inactive',
+      source_state: record.source.state,
+      peers: [...this.peers].map((peer) => peer.summary()),
+      kernel,
+      queue: { running: this.executions.running ? 1 : 0, queued: this.executions.queued.length },
+      memory: null,
+      doc_seq: record.doc_seq,
+      event_seq: record.event_seq,
+    }
+  }
+
+  /** The kernelspec of the next start; durable. */
+  chooseKernel(name: string): Promise<void> {
+    this.record.kernel_name = name
+    return this.commit({
+      statements: [
+        { sql: 'UPDATE rooms SET kernel_name = ? WHERE notebook_id = ?', values: [name, this.id] },
+      ],
+    })
+  }
+
+  // --- ending --------------------------------------------------------------------------------------------------------
+
+  /** Detaches all peers, lets go of the kernel, frees memory. Nothing is lost: all of it is in the store. */
+  dispose(reason: string): void {
+    this.#closed = true
+    this.#cancelTelling?.()
+    this.#cancelRetry?.()
+    for (const peer of [...this.peers]) {
+      peer.detach(reason)
+      peer.channel.close({ code: 'closed', reason })
+    }
+    this.slot.dispose()
+    this.executions.dispose()
+    this.document.dispose()
+    this.#journal.dispose()
+  }
+
+  // --- within --------------------------------------------------------------------------------------------------------
+
+  #keepAliveMs(): number | null {
+    const own = this.record.keep_alive_ms
+    return own === -1 ? null : (own ?? DEFAULT_KEEP_ALIVE_MS)
+  }
+
+  #kernelChanged(): void {
+    if (this.#closed || this.fault) return
+    const event: DurableEvent = { type: 'kernel', kernel: this.kernelSummary() }
+    // A failure breaks the line, and the rebuild shows the kernel as it is.
+    this.commit({ statements: [], events: [event] }).catch(() => {})
+  }
+
+  #tellReadiness(): void {
+    const now = this.readiness()
+    if (JSON.stringify(now) === JSON.stringify(this.#told)) return
+    this.#told = now
+    const payload = encode(now)
+    for (const peer of this.peers) peer.deliver(FrameType.READINESS, payload)
+  }
+
+  #peersChanged(joined: Peer | null, left: Peer | null): void {
+    if (joined) this.#joined.push(joined)
+    if (left) this.#left.push(left.peerId)
+    if (this.#cancelTelling) return
+    const tell = () => {
+      this.#cancelTelling = null
+      const event: TransientEvent = {
+        type: 'peers',
+        joined: this.#joined.filter((peer) => !peer.gone).map((peer) => peer.summary()),
+        left: this.#left,
+        total: this.peers.size,
+      }
+      this.#joined = []
+      this.#left = []
+      const frame = encode({ at: this.now(), event })
+      for (const peer of this.peers) peer.deliver(FrameType.EVENT, frame)
+    }
+    if (this.peers.size > MANY_PEERS)
+      this.#cancelTelling = this.surroundings.context.clock.after(PEERS_TELL_MS, tell)
+    else tell()
+  }
+
+  #gapFrame(shown: number, until: number, reason: string): Frame {
+    const event: TransientEvent = { type: 'gap', from: shown + 1, to: until, reason }
+    return { type: FrameType.EVENT, payload: encode({ at: this.now(), event }) }
+  }
+
+  #rebuild(error: RoomdError): void {
+    if (this.#closed) return
+    this.surroundings.context.log.error(
+      { room: this.id, code: error.code, reason: error.message },
+      'a commit failed; the room is rebuilt from the store',
+    )
+    this.fault = error
+    this.executions.dispose()
+    this.document.dispose()
+    this.#journal.dispose()
+    const parts = this.surroundings.load(this.id)
+    this.record = parts.record
+    this.document = parts.document
+    this.#journal = parts.journal
+    this.events = new EventLog(this.store, this.id, this.record.event_seq)
+    this.executions = parts.makeExecutions(this)
+    this.#line = new CommitLine(this.store, (again) => this.#rebuild(again))
+    for (const peer of this.peers) this.showAgain(peer, error.message)
+    this.#retryWriting()
+  }
+
+  #retryWriting(): void {
+    this.#cancelRetry?.()
+    this.#cancelRetry = this.surroundings.context.clock.after(WRITE_RETRY_MS, () => {
+      const probe = {
+        sql: 'UPDATE rooms SET touched_at = ? WHERE notebook_id = ?',
+        values: [this.now(), this.id],
+      }
+      this.store.write([probe]).then(
+        () => {
+          if (this.#closed) return
+          this.fault = null
+          this.resumeKernel()
+        },
+        () => this.#retryWriting(),
+      )
+    })
+  }
+
+  /** Goes on with the kernel there is: its events from what the store has consumed, its open executions. */
+  resumeKernel(whyGone?: string): void {
+    const kernel = this.slot.present
+    this.executions.resume(kernel, whyGone)
+    if (kernel) this.slot.listen(this.#consumedSeq(kernel))
+  }
+
+  #consumedSeq(kernel: Kernel): number {
+    const row = this.store.get<{ consumed_seq: number }>(
+      'SELECT consumed_seq FROM kernels WHERE kernel_id = ?',
+      kernel.id,
+    )
+    return row?.consumed_seq ?? 0
+  }
+}
+
+function kernelOfMetadata(metadata: Record<string, unknown>): { name?: string; language?: string } {
+  const spec = metadata.kernelspec
+  const info = metadata.language_info
+  const name = isRecord(spec) && typeof spec.name === 'string' ? spec.name : undefined
+  const ofSpec = isRecord(spec) && typeof spec.language === 'string' ? spec.language : undefined
+  const language = ofSpec ?? (isRecord(info) && typeof info.name === 'string' ? info.name : undefined)
+  return { ...(name ? { name } : {}), ...(language ? { language } : {}) }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** The two frames that tell an edit: in the projection's terms, and as the Yjs update. */
+function editFrames(
+  document: NonNullable<WholeChange['document']>,
+  docSeq: number,
+  at: number,
+): { cells: Uint8Array; update: Uint8Array } {
+  const { change, by } = document
+  const event: TransientEvent = {
+    type: 'cells',
+    doc_seq: docSeq,
+    by,
+    delta: [...change.delta],
+    changes: [...change.changes],
+    ...(change.metadata ? { metadata: change.metadata } : {}),
+  }
+  return { cells: encode({ at, event }), update: writeUpdate(change.update) }
+}

@@ -1,0 +1,18 @@
+/** What all rooms share: the daemon's own long-lived parts. */
+import type { Logger } from 'pino'
+import type { Clock } from '../../protocol/clock.ts'
+import type { Places } from '../../protocol/places.ts'
+import type { DocumentWorker } from '../documents/document-worker.ts'
+import type { Blobs } from '../executions/blobs.ts'
+import type { KernelProvider } from '../kernels/kernel.ts'
+import type { Store } from '../store/store.ts'
+
+export interface RoomsContext {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly kernels: KernelProvider
+  readonly places: Places
+  readonly clock: Clock
+  readonly log: Logger
+  readonly worker: DocumentWorker
+}
