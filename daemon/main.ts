@@ -78,7 +78,8 @@ async function run(): Promise<void> {
 }
 
 async function serve(places: Places, open: Open, log: Logger): Promise<void> {
-  const store = await openStore({ file: join(places.data, 'roomd.db'), log })
+  const storeFile = join(places.data, 'roomd.db')
+  const store = await openStore({ file: storeFile, log })
   open.store = store
   // Answers for the rooms while they are not ready: no mutation is accepted before, so what is stored is all there is.
   const stored = new Mutations(store, systemClock)
@@ -126,7 +127,7 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
     places,
     clock: systemClock,
     log,
-    worker: new DocumentWorker(),
+    worker: new DocumentWorker(storeFile),
   })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
