@@ -49,7 +49,13 @@ class Outgoing {
   /** Bytes waiting, headers included. */
   queued = 0
   refused = false
-  readonly lanes = new Map<LaneName, LaneQueue>()
+  /** What waits, by lane; made when first needed. */
+  readonly lanes: { [name in LaneName]: LaneQueue | null } = {
+    control: null,
+    reliable: null,
+    bulk: null,
+    ephemeral: null,
+  }
 
   constructor(id: number) {
     this.id = id
@@ -61,7 +67,8 @@ export class Egress {
   readonly #writer: FrameWriter
   readonly #channels = new Map<number, Outgoing>()
   readonly #lanes = { control: new Lane(), reliable: new Lane(), bulk: new Lane(), ephemeral: new Lane() }
-  readonly #refused = new Set<Outgoing>()
+  /** Channels that refused an offer; null: none, as nearly always. */
+  #refused: Set<Outgoing> | null = null
   #queued = 0
   #scheduled = false
   #blocked = false
@@ -85,13 +92,12 @@ export class Egress {
     const outgoing = this.#channels.get(channel)
     if (outgoing === undefined || channel === 0) return
     outgoing.open = false
-    outgoing.refused = false
-    this.#refused.delete(outgoing)
+    this.#accept(outgoing)
     for (const name of laneNames) {
-      const queue = outgoing.lanes.get(name)
-      if (name === 'control' || queue === undefined) continue
+      const queue = outgoing.lanes[name]
+      if (name === 'control' || queue === null) continue
       this.#lanes[name].leave(queue)
-      outgoing.lanes.delete(name)
+      outgoing.lanes[name] = null
       for (let entry = queue.shift(); entry !== undefined; entry = queue.shift()) this.#leave(outgoing, entry)
     }
     this.#tidy(outgoing)
@@ -126,6 +132,7 @@ export class Egress {
       return true
     }
     outgoing.refused = true
+    this.#refused ??= new Set()
     this.#refused.add(outgoing)
     return false
   }
@@ -138,8 +145,8 @@ export class Egress {
     outgoing.credit = Math.min(MAX_CREDIT, before + bytes)
     if (before > 0 || outgoing.credit <= 0) return
     for (const name of ['reliable', 'bulk'] as const) {
-      const queue = outgoing.lanes.get(name)
-      if (queue !== undefined && queue.length > 0) this.#lanes[name].enter(queue)
+      const queue = outgoing.lanes[name]
+      if (queue !== null && queue.length > 0) this.#lanes[name].enter(queue)
     }
     this.#notifySoon()
   }
@@ -159,13 +166,13 @@ export class Egress {
   clear(): void {
     for (const outgoing of this.#channels.values()) {
       for (const name of laneNames) {
-        const queue = outgoing.lanes.get(name)
-        if (queue !== undefined) this.#lanes[name].leave(queue)
+        const queue = outgoing.lanes[name]
+        if (queue !== null) this.#lanes[name].leave(queue)
+        outgoing.lanes[name] = null
       }
-      outgoing.lanes.clear()
       outgoing.queued = 0
     }
-    this.#refused.clear()
+    this.#refused = null
     this.#queued = 0
   }
 
@@ -195,10 +202,10 @@ export class Egress {
   }
 
   #enqueue(outgoing: Outgoing, lane: LaneName, type: FrameType, payload: Uint8Array): void {
-    let queue = outgoing.lanes.get(lane)
-    if (queue === undefined) {
+    let queue = outgoing.lanes[lane]
+    if (queue === null) {
       queue = new LaneQueue(outgoing.id)
-      outgoing.lanes.set(lane, queue)
+      outgoing.lanes[lane] = queue
     }
     if (lane === 'ephemeral' && queue.length >= MAX_EPHEMERAL) {
       const oldest = queue.shift()
@@ -232,7 +239,7 @@ export class Egress {
       if (!this.#host.write(this.#writer.take())) this.#blocked = true
     }
     if (this.#stopped) return
-    if (this.#refused.size > 0) this.#notify()
+    if (this.#refused !== null) this.#notify(this.#refused)
     if (this.#queued === 0) this.#host.emptied()
   }
 
@@ -270,7 +277,7 @@ export class Egress {
   /** Takes values that were not begun out of the rings: the channel's credit is used up. */
   #hold(outgoing: Outgoing): void {
     for (const name of ['reliable', 'bulk'] as const) {
-      const queue = outgoing.lanes.get(name)
+      const queue = outgoing.lanes[name]
       if (queue?.first?.sent === 0) this.#lanes[name].leave(queue)
     }
   }
@@ -287,17 +294,23 @@ export class Egress {
   }
 
   #notifySoon(): void {
-    if (this.#queued > 0 || this.#refused.size > 0) this.#schedule()
+    if (this.#queued > 0 || this.#refused !== null) this.#schedule()
   }
 
-  #notify(): void {
-    for (const outgoing of [...this.#refused]) {
+  #notify(refused: Set<Outgoing>): void {
+    for (const outgoing of [...refused]) {
       if (this.#queued > MAX_QUEUED_CONNECTION / 2) return
+      // A handler that was told before may have closed this channel.
       if (!outgoing.refused || outgoing.queued > 0 || outgoing.credit <= 0) continue
-      outgoing.refused = false
-      this.#refused.delete(outgoing)
+      this.#accept(outgoing)
       this.#host.writable(outgoing.id)
     }
+  }
+
+  #accept(outgoing: Outgoing): void {
+    outgoing.refused = false
+    this.#refused?.delete(outgoing)
+    if (this.#refused?.size === 0) this.#refused = null
   }
 }
 

@@ -12,15 +12,19 @@ const BLOCK_BYTES = 64 * 1024
 /** Header of a message: type, flags, channel; the length is the message's own. */
 export const MESSAGE_HEADER_BYTES = 6
 
+/**
+ * Where headers and small payloads are written: one block for all connections, filled from front to back, so that idle
+ * connections own none. What was handed out of it is never written again.
+ */
+const slab = { block: new Uint8Array(0), view: new DataView(new ArrayBuffer(0)), at: 0 }
+
+/** From the first `add` to `take` everything happens in one go: no other writer may come between. */
 export class FrameWriter {
   readonly #framing: Framing
   #pieces: Uint8Array[] = []
   #bytes = 0
-  // A block is filled from front to back over many turns. What was handed out of it is never written again.
-  #block = new Uint8Array(0)
-  #view = new DataView(this.#block.buffer)
+  /** Where this batch's part of the slab begins. */
   #start = 0
-  #at = 0
 
   constructor(framing: Framing) {
     this.#framing = framing
@@ -46,15 +50,15 @@ export class FrameWriter {
     }
     const copied = length <= COPY_MAX
     this.#reserve(copied ? HEADER_BYTES + length : HEADER_BYTES)
-    const at = this.#at
-    this.#view.setUint32(at, length)
-    this.#block[at + 4] = type
-    this.#block[at + 5] = flags
-    this.#view.setUint32(at + 6, channel)
-    this.#at = at + HEADER_BYTES
+    const { block, view, at } = slab
+    view.setUint32(at, length)
+    block[at + 4] = type
+    block[at + 5] = flags
+    view.setUint32(at + 6, channel)
+    slab.at = at + HEADER_BYTES
     if (copied) {
-      this.#block.set(payload, this.#at)
-      this.#at += length
+      block.set(payload, slab.at)
+      slab.at += length
     } else {
       this.#cut()
       this.#pieces.push(payload)
@@ -64,7 +68,7 @@ export class FrameWriter {
 
   /** Everything added so far, in order; the writer is empty afterwards. */
   take(): Uint8Array[] {
-    this.#cut()
+    if (this.#framing === 'stream' && this.#bytes > 0) this.#cut()
     const pieces = this.#pieces
     this.#pieces = []
     this.#bytes = 0
@@ -72,17 +76,17 @@ export class FrameWriter {
   }
 
   #cut(): void {
-    if (this.#at > this.#start) this.#pieces.push(this.#block.subarray(this.#start, this.#at))
-    this.#start = this.#at
+    if (slab.at > this.#start) this.#pieces.push(slab.block.subarray(this.#start, slab.at))
+    this.#start = slab.at
   }
 
   #reserve(bytes: number): void {
-    if (this.#block.length - this.#at >= bytes) return
+    if (this.#bytes === 0) this.#start = slab.at
+    if (slab.block.length - slab.at >= bytes) return
     this.#cut()
-    // The first block of a connection is small: most connections are idle.
-    this.#block = new Uint8Array(this.#block.length === 0 ? Math.max(bytes, 1024) : BLOCK_BYTES)
-    this.#view = new DataView(this.#block.buffer)
+    slab.block = new Uint8Array(BLOCK_BYTES)
+    slab.view = new DataView(slab.block.buffer)
+    slab.at = 0
     this.#start = 0
-    this.#at = 0
   }
 }

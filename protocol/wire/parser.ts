@@ -41,21 +41,22 @@ interface Current {
 export class Parser {
   readonly #framing: Framing
   readonly #sink: ParserSink
-  readonly #header: Uint8Array
+  /** The header that was cut by the end of a chunk, and how much of it came. */
+  #header: Uint8Array | null = null
   #headerFilled = 0
   #current: Current | null = null
-  readonly #unfinished = new Map<number, Unfinished>()
+  /** Values of which more frames are to come; null: none. */
+  #unfinished: Map<number, Unfinished> | null = null
   #stopped = false
 
   constructor(framing: Framing, sink: ParserSink) {
     this.#framing = framing
     this.#sink = sink
-    this.#header = new Uint8Array(framing === 'stream' ? HEADER_BYTES : MESSAGE_HEADER_BYTES)
   }
 
   /** Whether the stream stands in the middle of a frame or value. */
   get midValue(): boolean {
-    return this.#headerFilled > 0 || this.#current !== null || this.#unfinished.size > 0
+    return this.#headerFilled > 0 || this.#current !== null || this.#unfinished !== null
   }
 
   /** Takes the next bytes, or one message. Throws RoomdError for what must end the connection; nothing is parsed after that. */
@@ -74,13 +75,13 @@ export class Parser {
   stop(): void {
     this.#stopped = true
     this.#current = null
-    this.#unfinished.clear()
+    this.#unfinished = null
   }
 
   /** Forgets unfinished values of a channel; what is still coming of them is stepped over. */
   drop(channel: number): void {
-    for (const [key, value] of this.#unfinished) {
-      if (value.channel === channel) this.#unfinished.delete(key)
+    for (const value of [...(this.#unfinished?.values() ?? [])]) {
+      if (value.channel === channel) this.#forget(value)
     }
     const current = this.#current
     if (current?.value?.channel === channel) current.value = null
@@ -103,12 +104,15 @@ export class Parser {
         continue
       }
       const part = chunk.subarray(at, at + HEADER_BYTES - this.#headerFilled)
-      this.#header.set(part, this.#headerFilled)
+      this.#header ??= new Uint8Array(HEADER_BYTES)
+      const header = this.#header
+      header.set(part, this.#headerFilled)
       this.#headerFilled += part.length
       at += part.length
       if (this.#headerFilled === HEADER_BYTES) {
+        this.#header = null
         this.#headerFilled = 0
-        at = this.#begin(this.#header, 0, at, chunk)
+        at = this.#begin(header, 0, at, chunk)
       }
     }
   }
@@ -149,14 +153,14 @@ export class Parser {
       throw new RoomdError('invalid_argument', `${rule.name} with unknown flags 0x${flags.toString(16)}`)
     const more = (flags & FLAG_MORE) !== 0
     const key = channel * 256 + type
-    const before = this.#unfinished.size === 0 ? undefined : this.#unfinished.get(key)
+    const before = this.#unfinished?.get(key)
     const total = (before?.assembly.total ?? 0) + length
     if (total > rule.cap)
       throw new RoomdError(
         'too_large',
         `${rule.name} of ${total} bytes${more ? ' and more' : ''} is over its limit of ${rule.cap}; send less at a time`,
       )
-    if (before === undefined && this.#unfinished.size > 0) this.#checkOrder(type, channel)
+    if (before === undefined && this.#unfinished !== null) this.#checkOrder(this.#unfinished, type, channel)
     if (!this.#sink.frame(type, channel, length, before === undefined))
       return this.#enter({ value: null, more: false, left: length }, at, chunk)
     if (before === undefined && !more && chunk.length - at >= length) {
@@ -165,6 +169,7 @@ export class Parser {
     }
     const value = before ?? { type, channel, assembly: new Assembly() }
     if (before === undefined && more) {
+      this.#unfinished ??= new Map()
       if (this.#unfinished.size >= MAX_UNFINISHED)
         throw new RoomdError('overloaded', `more than ${MAX_UNFINISHED} unfinished values; finish some first`)
       this.#unfinished.set(key, value)
@@ -185,14 +190,19 @@ export class Parser {
   #frameDone({ value, more }: Current): void {
     this.#current = null
     if (value === null || more) return
-    this.#unfinished.delete(value.channel * 256 + value.type)
+    this.#forget(value)
     this.#sink.value(value.type, value.channel, value.assembly.take())
   }
 
+  #forget(value: Unfinished): void {
+    this.#unfinished?.delete(value.channel * 256 + value.type)
+    if (this.#unfinished?.size === 0) this.#unfinished = null
+  }
+
   /** Inside one lane of one channel values never interleave. A REQUEST's lane is known only when it is whole. */
-  #checkOrder(type: FrameType, channel: number): void {
+  #checkOrder(unfinished: Map<number, Unfinished>, type: FrameType, channel: number): void {
     const { lane, name } = frameRules[type]
-    for (const value of this.#unfinished.values()) {
+    for (const value of unfinished.values()) {
       const other = frameRules[value.type]
       if (value.channel === channel && other.lane === lane && lane !== 'control')
         throw new RoomdError(
