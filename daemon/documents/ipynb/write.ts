@@ -10,6 +10,7 @@ import { RoomdError } from '../../../protocol/errors.ts'
 import type { CellId } from '../../../protocol/ids.ts'
 import type { Output } from '../../../protocol/notebook.ts'
 import { wellFormed } from '../layout.ts'
+import { hashBytes } from '../save.ts'
 import { type JsonNode, jsonValue, memberOf } from './json-scan.ts'
 import {
   type Entry,
@@ -51,13 +52,15 @@ export interface WriteRequest {
 
 export interface Written {
   readonly bytes: Uint8Array
+  /** SHA-256 of the bytes, lower-case hex. */
+  readonly hash: string
   /** Cells that got an id in the file with this write although nobody asked: the file lacked it, or had it twice. */
   readonly ids_added: readonly CellId[]
 }
 
 /** Throws `invalid_argument` when the base is no notebook, `unsupported` when its format is not 4. */
 export function writeNotebook(request: WriteRequest): Written {
-  if (request.base === null) return { bytes: encode(newFile(request)), ids_added: [] }
+  if (request.base === null) return written(newFile(request), [])
   const file = parseFile(request.base, request.path)
   if (file.nbformat !== 4)
     throw new RoomdError(
@@ -97,7 +100,7 @@ class Splicer {
     changed.set('cells', this.#cells(request.cells))
     const body = spliceMembers(this.#source, root, changed)
     const whole = text.slice(0, root.start) + body + text.slice(root.end)
-    return { bytes: encode(whole), ids_added: this.#idsAdded }
+    return written(whole, this.#idsAdded)
   }
 
   #cells(cells: readonly WriteCell[]): string {
@@ -221,6 +224,7 @@ function joined(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, joined(part)]))
 }
 
-function encode(text: string): Uint8Array {
-  return new TextEncoder().encode(text)
+function written(text: string, idsAdded: CellId[]): Written {
+  const bytes = new TextEncoder().encode(text)
+  return { bytes, hash: hashBytes(bytes), ids_added: idsAdded }
 }
