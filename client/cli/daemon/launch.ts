@@ -11,6 +11,7 @@ import { CommandFailure, ExitCode } from '../exit-codes.ts'
 import { lastLines } from '../log-lines.ts'
 import { notServing } from './described.ts'
 import { probe } from './probe.ts'
+import { type StartTicket, takeStartTicket } from './start-ticket.ts'
 
 /** Milliseconds until a start that shows no daemon is a failure. */
 const START_BOUND = 10_000
@@ -18,7 +19,7 @@ const START_BOUND = 10_000
 const LOOK_AGAIN = 100
 
 export interface LaunchOutcome {
-  /** false: a daemon answered before anything was started. */
+  /** false: the daemon was there, or somebody else started it at the same time. */
   readonly started: boolean
 }
 
@@ -33,9 +34,7 @@ export async function launchDaemon(places: Places): Promise<LaunchOutcome> {
   const before = await probe(places.socket)
   if (before.state === 'answers') return { started: false }
   if (before.state !== 'absent') throw notServing(before, places)
-  const child = startProcess(places)
-  await answering(places, child)
-  return { started: true }
+  return { started: await startAndWait(places) }
 }
 
 /** For commands that need a daemon: starts one unless that is not wanted. */
@@ -62,7 +61,7 @@ export async function ensureDaemon(
       'roomd start',
     )
   }
-  await answering(places, startProcess(places))
+  await startAndWait(places)
 }
 
 export function autostartForbidden(env: Readonly<Record<string, string | undefined>>): boolean {
@@ -105,37 +104,46 @@ function startProcess(places: Places): StartedProcess {
 }
 
 /**
- * Dials until somebody answers. Our own process may find the home served and end: the winner's answer counts as well. When it
- * failed and a dial after that finds nobody, waiting is no use.
+ * Dials until somebody answers, and starts a process of our own unless another starter lives. Ours may find the home served and
+ * end: the winner's answer counts as well. When it failed and a dial after that finds nobody, waiting is no use.
  */
-async function answering(places: Places, started: StartedProcess): Promise<void> {
+async function startAndWait(places: Places): Promise<boolean> {
   const end = Date.now() + START_BOUND
-  for (;;) {
-    const left = end - Date.now()
-    const failed = started.ended?.failed === true
-    const presence = await probe(places.socket, Math.max(500, left))
-    if (presence.state === 'answers') return
-    if (presence.state === 'refused') throw notServing(presence, places)
-    if (Date.now() >= end || (failed && presence.state === 'absent')) {
-      if (presence.state === 'silent') throw notServing(presence, places)
-      throw startFailed(places, started)
+  let ticket: StartTicket | null = null
+  let started: StartedProcess | null = null
+  try {
+    for (;;) {
+      if (started === null) {
+        ticket = takeStartTicket(places)
+        if (ticket !== null) started = startProcess(places)
+      }
+      const failed = started?.ended?.failed === true
+      const presence = await probe(places.socket, Math.max(500, end - Date.now()))
+      if (presence.state === 'answers') return started !== null && started.ended === null
+      if (presence.state === 'refused') throw notServing(presence, places)
+      if (Date.now() >= end || (failed && presence.state === 'absent')) {
+        if (presence.state === 'silent') throw notServing(presence, places)
+        throw startFailed(places, started)
+      }
+      await somethingHappens(places, started, Math.min(LOOK_AGAIN, Math.max(1, end - Date.now())))
     }
-    await somethingHappens(places, started, Math.min(LOOK_AGAIN, Math.max(1, end - Date.now())))
+  } finally {
+    ticket?.release()
   }
 }
 
 /** Resolves when the socket's folder changes, when our process ends, or after `ms`. */
-function somethingHappens(places: Places, started: StartedProcess, ms: number): Promise<void> {
+function somethingHappens(places: Places, started: StartedProcess | null, ms: number): Promise<void> {
   return new Promise((resolve) => {
     let watcher: FSWatcher | undefined
     const finish = () => {
       clearTimeout(timer)
       watcher?.close()
-      started.onEnd = () => {}
+      if (started !== null) started.onEnd = () => {}
       resolve()
     }
     const timer = setTimeout(finish, ms)
-    started.onEnd = finish
+    if (started !== null) started.onEnd = finish
     const folder = dirname(places.socket)
     if (!existsSync(folder)) return
     try {
@@ -147,8 +155,8 @@ function somethingHappens(places: Places, started: StartedProcess, ms: number): 
   })
 }
 
-function startFailed(places: Places, started: StartedProcess): CommandFailure {
-  const how = started.ended?.how ?? `does not answer after ${START_BOUND / 1000} s`
+function startFailed(places: Places, started: StartedProcess | null): CommandFailure {
+  const how = started?.ended?.how ?? `does not answer after ${START_BOUND / 1000} s`
   const files = [daemonOut(places), join(places.logs, 'daemon.log')]
   const tails = files.flatMap((file) => {
     const lines = lastLines(file, 8)
