@@ -3,13 +3,17 @@
  * shows it like any other; for saving, a cell's outputs are had in full, blobs read back. Works on the store alone.
  */
 import { createHash, randomUUID } from 'node:crypto'
+import type { DurableEvent } from '../../protocol/events.ts'
 import { type CellId, ExecutionId, type NotebookId } from '../../protocol/ids.ts'
 import { isJsonMime } from '../../protocol/mime.ts'
-import type { Output } from '../../protocol/notebook.ts'
-import type { Store } from '../store/store.ts'
+import type { ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import type { Statement, Store } from '../store/store.ts'
 import type { Blobs } from './blobs.ts'
 import { isRecord } from './messages.ts'
 import { readStoredOutputs, readStreamText } from './reading.ts'
+import { insertOutput } from './recorder.ts'
+import { type ExecutionRow, insertExecution, showInCell, summaryOf } from './rows.ts'
+import { StreamOutput } from './stream-output.ts'
 import { readBundle, storeBundle } from './values.ts'
 
 /** A code cell of a file. `outputs` as nbformat 4 has them; multi-line texts may be lists. */
@@ -67,6 +71,72 @@ export async function prepareFileOutputs(
     })
   }
   return prepared
+}
+
+/**
+ * Rows, events and records of outputs taken from a file at `now`. The events make a mirror show them: an execution that is at once
+ * over, with its outputs.
+ */
+export function takeRows(
+  notebookId: NotebookId,
+  cells: readonly PreparedFileOutputs[],
+  now: number,
+  nextQueueSeq: () => number,
+): {
+  statements: Statement[]
+  events: DurableEvent[]
+  entries: Map<ExecutionId, { summary: ExecutionSummary; outputs: Output[] }>
+} {
+  const statements: Statement[] = []
+  const events: DurableEvent[] = []
+  const entries = new Map<ExecutionId, { summary: ExecutionSummary; outputs: Output[] }>()
+  for (const cell of cells) {
+    const row: ExecutionRow = {
+      execution_id: cell.execution_id,
+      notebook_id: notebookId,
+      queue_seq: nextQueueSeq(),
+      cell_id: cell.cell_id,
+      batch: null,
+      status: cell.status,
+      execution_count: cell.execution_count,
+      origin: 'file',
+      asked_by: 'file',
+      source_hash: cell.source_hash,
+      on_error: 'stop',
+      allow_stdin: 0,
+      kernel_id: null,
+      queued_at: now,
+      started_at: null,
+      finished_at: now,
+      detail: null,
+    }
+    const summary = summaryOf(row)
+    const outputs: Output[] = []
+    statements.push(insertExecution(row, {}, cell.source), ...showInCell(row))
+    events.push({ type: 'execution_queued', execution: summary })
+    cell.outputs.forEach((output, index) => {
+      const taken = outputRows(cell.execution_id, index, output)
+      statements.push(...taken.statements)
+      outputs.push(taken.shown)
+      events.push({ type: 'output', execution_id: cell.execution_id, index, output: taken.shown })
+    })
+    events.push({ type: 'execution_finished', execution: summary })
+    entries.set(cell.execution_id, { summary, outputs })
+  }
+  return { statements, events, entries }
+}
+
+/** Rows of one finished output; a long text goes into pieces. */
+function outputRows(
+  executionId: ExecutionId,
+  index: number,
+  output: Output,
+): { statements: Statement[]; shown: Output } {
+  if (output.output_type !== 'stream' || typeof output.text !== 'string')
+    return { statements: [insertOutput(executionId, index, output)], shown: output }
+  // As it is in the file: nothing is carried out that a terminal would.
+  const stream = StreamOutput.finished(output.name, output.text)
+  return { statements: stream.rows(executionId, index), shown: stream.snapshot() }
 }
 
 /**

@@ -1,0 +1,356 @@
+/**
+ * Turns host events into changes of executions. One call of `take` is one change: outputs, events and the number of the last host
+ * event consumed commit together, and only then is it acknowledged to the kernel. So a crash between any two steps repeats from
+ * the last commit, and nothing is doubled.
+ *
+ * While a change is on its way to the disk, what comes meanwhile gathers and becomes the next one. A text that is longer than a slice
+ * is taken in parts; the execution's row then says how much of that event is in.
+ */
+import type { Logger } from 'pino'
+import type { Clock } from '../../protocol/clock.ts'
+import type { ExecutionId, KernelId } from '../../protocol/ids.ts'
+import type { HostEvent } from '../../protocol/kernel-host.ts'
+import { isTerminal } from '../../protocol/notebook.ts'
+import type { Kernel } from '../kernels/kernel.ts'
+import type { Statement, Store } from '../store/store.ts'
+import type { Blobs } from './blobs.ts'
+import type { RecordBook } from './book.ts'
+import { Change, wholeUnits } from './change.ts'
+import { Intake, type IntakeItem } from './intake.ts'
+import type { Live } from './live.ts'
+import type { Display, Reply } from './messages.ts'
+import type { ExecutionLimits } from './options.ts'
+import { consumed } from './rows.ts'
+
+/** Display ids whose outputs are known without asking the store. */
+const KNOWN_DISPLAYS = 10_000
+
+/** A change being made, with the executions whose rows it touches. */
+export interface Draft {
+  readonly change: Change
+  readonly touched: Set<Live>
+}
+
+export interface ConsumerPort {
+  readonly store: Store
+  readonly book: RecordBook
+  readonly blobs: Blobs
+  readonly clock: Clock
+  readonly log: Logger
+  readonly limits: ExecutionLimits
+  /** Hands the change over; resolves after its commit, rejects when the room is rebuilding itself. */
+  commit(draft: Draft, more: readonly Statement[]): Promise<void>
+  /** The kernel began to run it. */
+  started(live: Live): void
+  /** The kernel is done with it. */
+  settled(live: Live, reply: Reply | null, at: number, draft: Draft): void
+  died(event: Extract<HostEvent, { kind: 'died' }>, draft: Draft): void
+}
+
+export class Consumer {
+  readonly #port: ConsumerPort
+  readonly #intake: Intake
+  #kernel: KernelId | null = null
+  /** Last host event pushed, taken, and told to be consumed. */
+  #pushed = 0
+  #takenSeq = 0
+  #told = 0
+  #committing = 0
+  #disposed = false
+  readonly #displays = new Map<string, Set<ExecutionId>>()
+
+  constructor(port: ConsumerPort) {
+    this.#port = port
+    const { clock, limits, blobs, log } = port
+    this.#intake = new Intake({ clock, limits, blobs, log, take: () => this.#takeIfDue() })
+  }
+
+  /** Everything that came is taken, and its last event was this. */
+  consumedAll(kernel: Kernel): boolean {
+    return this.#intake.empty && (this.#kernel !== kernel.id || this.#pushed >= kernel.seq)
+  }
+
+  push(kernel: Kernel, event: HostEvent): void {
+    if (this.#kernel !== kernel.id) this.#begin(kernel)
+    if (event.seq <= this.#pushed) return // given again after a reconnect
+    this.#pushed = event.seq
+    this.#intake.push(kernel, event)
+  }
+
+  /** Takes a slice of what is ready now, whatever its time. true: everything that came is taken. */
+  hurry(): boolean {
+    if (this.#intake.peek()) this.#take()
+    return this.#intake.empty
+  }
+
+  /** Resolves when everything that came is taken, also what waits for blobs. */
+  drained(): Promise<void> {
+    return this.#intake.whenEmpty()
+  }
+
+  /** The kernel is gone: display ids of its outputs mean nothing to the next. */
+  forgetKernel(): void {
+    this.#displays.clear()
+  }
+
+  dispose(): void {
+    this.#disposed = true
+    this.#intake.dispose()
+  }
+
+  #begin(kernel: Kernel): void {
+    this.#kernel = kernel.id
+    const row = this.#port.store.get<{ consumed_seq: number }>(
+      'SELECT consumed_seq FROM kernels WHERE kernel_id = ?',
+      kernel.id,
+    )
+    this.#pushed = row?.consumed_seq ?? 0
+    this.#told = this.#pushed
+    this.#takenSeq = this.#pushed
+    this.#displays.clear()
+  }
+
+  #takeIfDue(): void {
+    if (this.#disposed || this.#committing > 0) return
+    this.#take()
+  }
+
+  #take(): void {
+    const draft: Draft = { change: new Change(), touched: new Set() }
+    const { limits, book } = this.#port
+    let units = limits.sliceUnits
+    let full = false
+    let kernel: Kernel | null = null
+    for (let item = this.#intake.peek(); item; item = this.#intake.peek()) {
+      // One change acknowledges to one kernel.
+      if (kernel && kernel !== item.kernel) {
+        full = true
+        break
+      }
+      if (units <= 0) {
+        full = true
+        break
+      }
+      kernel = item.kernel
+      const left = this.#apply(item, draft, units)
+      units = left.units
+      if (!left.done) {
+        full = true
+        break
+      }
+      this.#takenSeq = item.event.seq
+      this.#intake.shift()
+    }
+    this.#finishSlice(draft)
+    this.#intake.taken(full)
+    this.#handOver(draft, kernel)
+    // Late executions that nothing came of need not stay.
+    for (const live of draft.touched) if (live.pins === 0 && live.terminal) book.release(live)
+  }
+
+  /** What was gathered becomes visible: joined text, previews of cut output, final forms of what came late. */
+  #finishSlice({ change, touched }: Draft): void {
+    const { book, clock } = this.#port
+    for (const live of book.open) if (live.recorder.previewing) touched.add(live)
+    for (const live of touched) {
+      if (live.terminal) live.recorder.seal(change)
+      else live.recorder.flush(change)
+      const next = live.recorder.preview(change, clock.now())
+      if (next !== null) this.#intake.wakeAt(next)
+    }
+  }
+
+  #handOver(draft: Draft, kernel: Kernel | null): void {
+    const seq = this.#takenSeq
+    const acknowledges = kernel !== null && seq > this.#told ? kernel : null
+    if (acknowledges) this.#told = seq
+    if (!acknowledges && draft.touched.size === 0 && draft.change.events.length === 0) return
+    this.#committing++
+    this.#port.commit(draft, acknowledges ? [consumed(acknowledges.id, seq)] : []).then(
+      () => {
+        this.#committing--
+        if (this.#disposed) return
+        acknowledges?.acknowledge(seq)
+        if (this.#committing === 0 && this.#intake.due) this.#take()
+      },
+      (error: unknown) => {
+        // The room rebuilds itself from the store and disposes of this.
+        this.#disposed = true
+        this.#port.log.warn(
+          { error: String(error) },
+          'kernel events could not be stored; they stay with the host',
+        )
+      },
+    )
+  }
+
+  /** Applies an item. `done: false`: only a part of its text was taken. */
+  #apply(item: IntakeItem, draft: Draft, units: number): { units: number; done: boolean } {
+    const { event } = item
+    const all = { units: units - 64, done: true }
+    switch (event.kind) {
+      case 'ready':
+        return all
+      case 'gap': {
+        const running = this.#port.book.open.find((live) => live.sent)
+        draft.change.push({ type: 'kernel_gap', execution_id: running?.id ?? null, reason: event.reason })
+        return all
+      }
+      case 'died':
+        this.#finishSlice(draft)
+        this.#port.died(event, draft)
+        return all
+      case 'settled': {
+        const live = this.#port.book.inMemory(event.request_id as ExecutionId)
+        if (!live || isTerminal(live.row.status)) return all
+        draft.touched.add(live)
+        this.#start(live, draft, event.at, item.reply?.count ?? null)
+        this.#port.settled(live, item.reply, event.at, draft)
+        return all
+      }
+      case 'message':
+        return this.#message(item, event.seq, event.at, draft, units)
+    }
+  }
+
+  #message(
+    item: IntakeItem,
+    seq: number,
+    at: number,
+    draft: Draft,
+    units: number,
+  ): { units: number; done: boolean } {
+    const { told, parent } = item
+    const all = { units: units - 64, done: true }
+    const { change } = draft
+    if (told.kind === 'other') return all
+    if (told.kind === 'update') {
+      this.#update(item.kernel, told.display, draft)
+      return all
+    }
+    const live = this.#owner(parent, told.kind)
+    if (!live) return all
+    if (told.kind === 'status') {
+      if (told.busy) live.busyAt ??= at
+      return all
+    }
+    draft.touched.add(live)
+    if (!live.terminal) this.#start(live, draft, at, told.kind === 'input' ? told.count : null)
+    switch (told.kind) {
+      case 'input':
+        return all
+      case 'stream':
+        return this.#stream(live, told, seq, draft, units)
+      case 'display':
+      case 'result': {
+        const { data, metadata, displayId } = told.display
+        // Shown again under the same id, the earlier ones follow.
+        if (displayId && this.#displays.has(displayId)) this.#update(item.kernel, told.display, draft)
+        const shared = { data, metadata, ...(displayId ? { display_id: displayId } : {}) }
+        live.recorder.output(
+          change,
+          told.kind === 'display'
+            ? { output_type: 'display_data', ...shared }
+            : { output_type: 'execute_result', ...shared, execution_count: told.count },
+        )
+        if (displayId) this.#displayed(displayId).add(live.id)
+        return all
+      }
+      case 'error': {
+        const { ename, evalue, traceback } = told
+        live.recorder.output(change, { output_type: 'error', ename, evalue, traceback: [...traceback] })
+        return all
+      }
+      case 'clear':
+        live.recorder.clear(change, told.wait)
+        return all
+      case 'input_request': {
+        if (live.terminal) return all
+        const { msgId, prompt, password } = told
+        live.recorder.flush(change)
+        live.detail.input = { msg_id: msgId, prompt, password }
+        live.row.status = 'waiting_for_input'
+        live.answering = false
+        change.push({ type: 'input_requested', execution_id: live.id, prompt, password })
+        return all
+      }
+    }
+  }
+
+  /** The execution a message belongs to. What comes after its end (a thread that goes on printing) is still its output. */
+  #owner(parent: string | null, kind: string): Live | undefined {
+    if (parent === null) return undefined
+    const live = this.#port.book.inMemory(parent as ExecutionId)
+    if (live) return live.terminal && (kind === 'input' || kind === 'status') ? undefined : live
+    const late = kind === 'stream' || kind === 'display' || kind === 'result' || kind === 'error'
+    return late ? this.#port.book.find(parent) : undefined
+  }
+
+  #start(live: Live, { change }: Draft, at: number, count: number | null): void {
+    if (count !== null) live.row.execution_count = count
+    if (live.row.status !== 'queued') return
+    live.row.status = 'running'
+    live.row.started_at = live.busyAt ?? at
+    change.push({ type: 'execution_started', execution: live.summary })
+    this.#port.started(live)
+  }
+
+  #stream(
+    live: Live,
+    { name, text }: { name: string; text: string },
+    seq: number,
+    { change }: Draft,
+    units: number,
+  ): { units: number; done: boolean } {
+    const { partial } = live.detail
+    const from = partial?.seq === seq ? partial.units : 0
+    const most = Math.max(units, 1)
+    const part = text.slice(from, from + wholeUnits(text.slice(from, from + most + 1), most))
+    live.recorder.text(change, name, part)
+    const taken = from + part.length
+    if (taken < text.length) {
+      live.detail.partial = { seq, units: taken }
+      return { units: 0, done: false }
+    }
+    delete live.detail.partial
+    return { units: units - part.length - 64, done: true }
+  }
+
+  /** The newest content of a display id goes into every output that has it, also in earlier executions of this kernel. */
+  #update(kernel: Kernel, display: Display, draft: Draft): void {
+    const { displayId } = display
+    if (displayId === undefined) return
+    const { book } = this.#port
+    let ids = this.#displays.get(displayId)
+    if (!ids) {
+      // Shown before this process began, or never.
+      ids = new Set(book.searchDisplay(kernel.id, displayId))
+      for (const live of book.open) ids.add(live.id)
+      this.#remember(displayId, ids)
+    }
+    for (const id of ids) {
+      const live = book.find(id)
+      if (!live?.recorder.update(draft.change, display)) ids.delete(id)
+      else draft.touched.add(live)
+      if (live && !draft.touched.has(live)) book.release(live)
+    }
+  }
+
+  #displayed(displayId: string): Set<ExecutionId> {
+    let ids = this.#displays.get(displayId)
+    if (!ids) {
+      ids = new Set()
+      this.#remember(displayId, ids)
+    }
+    return ids
+  }
+
+  /** The oldest are forgotten: the store finds them again. */
+  #remember(displayId: string, ids: Set<ExecutionId>): void {
+    this.#displays.set(displayId, ids)
+    for (const oldest of this.#displays.keys()) {
+      if (this.#displays.size <= KNOWN_DISPLAYS) break
+      this.#displays.delete(oldest)
+    }
+  }
+}

@@ -1,0 +1,518 @@
+/**
+ * The outputs of one execution while they grow: what the kernel told becomes outputs, events and rows.
+ *
+ * Order is the kernel's. Text of one stream is joined until another output comes. The limit counts bytes (of text, values and blobs):
+ * the first half of it (values: nearly all of it) is told as it comes; what goes beyond is kept as the end, of which the oldest is
+ * left out first, and one preview output stands for it until the run ends. A marker then says exactly how many bytes are missing.
+ *
+ * Positions outside are dense. Rows of the beginning have their position as index; rows of the end count on from the marker's
+ * index with holes where output was left out.
+ */
+import { encode } from '../../protocol/codec.ts'
+import type { DurableEvent } from '../../protocol/events.ts'
+import type { ExecutionId } from '../../protocol/ids.ts'
+import type { Output } from '../../protocol/notebook.ts'
+import type { Statement, Store } from '../store/store.ts'
+import { type Change, wholeUnits } from './change.ts'
+import type { Display } from './messages.ts'
+import { longText, readRows, SHOWN_UNITS } from './reading.ts'
+import type { Detail } from './rows.ts'
+import { StreamOutput } from './stream-output.ts'
+import type { Splice } from './terminal.ts'
+import { bundleBytes, jsonBytes } from './values.ts'
+
+/** Counted for each output beside its content. */
+const OVERHEAD = 64
+/** Milliseconds between two previews of output beyond the first half of the limit. */
+const PREVIEW_MS = 1000
+
+interface Entry {
+  readonly index: number
+  readonly content:
+    | { kind: 'value'; output: Output; bytes: number }
+    | { kind: 'stream'; stream: StreamOutput }
+}
+
+interface Tail {
+  readonly entries: Entry[]
+  /** Bytes kept of it. */
+  bytes: number
+  missing: number
+  /** Something came since the preview was last told. */
+  stale: boolean
+  /** When the preview was last told; 0: never. */
+  previewAt: number
+}
+
+export class Recorder {
+  readonly #id: ExecutionId
+  readonly #limit: number
+  readonly #entries: Entry[] = []
+  #bytes = 0
+  #tail: Tail | null = null
+  #tailIndex = 0
+  #nextIndex = 0
+  /** Stream text that was not fed yet: one feed for all that comes in one go. */
+  #text: string[] = []
+  #textName = ''
+  #clearNext = false
+  #cleared = false
+  readonly #dirty = new Set<Entry>()
+  readonly #removed: number[] = []
+  #errorCut = false
+  /** The run is over: what comes now is late. */
+  #sealed = false
+
+  constructor(id: ExecutionId, limit: number) {
+    this.#id = id
+    this.#limit = limit
+  }
+
+  /** Goes on with what is stored. `sealed`: the run is over. */
+  static resume(store: Store, id: ExecutionId, limit: number, detail: Detail, sealed: boolean): Recorder {
+    const recorder = new Recorder(id, limit)
+    recorder.#sealed = sealed
+    recorder.#clearNext = detail.clear_next ?? false
+    recorder.#errorCut = (detail.truncated ?? false) && !detail.tail?.missing
+    const { tail } = detail
+    for (const { index, stored } of readRows(store, id)) {
+      if (tail && index === tail.index) continue // the marker is made anew
+      const inTail = tail !== undefined && index > tail.index
+      const content: Entry['content'] =
+        stored.output_type === 'stream'
+          ? { kind: 'stream', stream: StreamOutput.resume(store, id, index, stored, inTail) }
+          : { kind: 'value', output: stored, bytes: outputBytes(stored) }
+      const entry = { index, content }
+      if (inTail) {
+        recorder.#tail ??= { entries: [], bytes: 0, missing: tail.missing, stale: true, previewAt: 0 }
+        recorder.#tail.entries.push(entry)
+        recorder.#tail.bytes += entryBytes(entry)
+      } else {
+        recorder.#entries.push(entry)
+        recorder.#bytes += entryBytes(entry)
+      }
+      recorder.#nextIndex = index + 1
+    }
+    if (tail) {
+      recorder.#tailIndex = tail.index
+      recorder.#tail ??= { entries: [], bytes: 0, missing: tail.missing, stale: true, previewAt: 0 }
+      recorder.#nextIndex = Math.max(recorder.#nextIndex, tail.index + 1)
+    }
+    return recorder
+  }
+
+  get truncated(): boolean {
+    return this.#errorCut || (this.#tail?.missing ?? 0) > 0
+  }
+
+  /** What of this the execution's row keeps. */
+  get detail(): Pick<Detail, 'tail' | 'clear_next' | 'truncated'> {
+    return {
+      ...(this.#tail ? { tail: { index: this.#tailIndex, missing: this.#tail.missing } } : {}),
+      ...(this.#clearNext ? { clear_next: true } : {}),
+      ...(this.truncated ? { truncated: true } : {}),
+    }
+  }
+
+  /** Takes stream text; it becomes visible at the next `flush`. */
+  text(change: Change, name: string, text: string): void {
+    if (text === '') return
+    if (this.#textName !== name) this.flush(change)
+    this.#textName = name
+    this.#text.push(text)
+  }
+
+  /** Feeds the text taken so far. */
+  flush(change: Change): void {
+    if (this.#text.length === 0) return
+    const text = this.#text.join('')
+    const name = this.#textName
+    this.#text = []
+    this.#clearIfDue(change)
+    if (this.#tooLate(change, Buffer.byteLength(text))) return
+    const last = this.#last
+    if (last?.content.kind === 'stream' && last.content.stream.name === name) {
+      const splice = last.content.stream.feed(text)
+      // Also when nothing is seen of it: where the cursor is must be in the row.
+      this.#dirty.add(last)
+      if (splice) this.#splice(change, last, last.content.stream, splice)
+      return
+    }
+    this.#endStream(change)
+    if (!this.#tail && this.#bytes + OVERHEAD >= this.#headLimit) this.#startTail()
+    this.#newStream(change, name, text)
+  }
+
+  /** An output that is no stream. `page` payloads come this way too. */
+  output(change: Change, output: Exclude<Output, { output_type: 'stream' }>): void {
+    this.flush(change)
+    this.#clearIfDue(change)
+    if (this.#tooLate(change, outputBytes(output))) return
+    this.#endStream(change)
+    const kept = output.output_type === 'error' ? this.#fitError(output) : output
+    const bytes = outputBytes(kept)
+    if (!this.#tail && this.#bytes + bytes + OVERHEAD > this.#valueLimit) this.#startTail()
+    const entry: Entry = { index: this.#nextIndex, content: { kind: 'value', output: kept, bytes } }
+    if (this.#tail && bytes + OVERHEAD > this.#tailLimit) {
+      this.#tail.missing += bytes
+      return
+    }
+    this.#nextIndex++
+    this.#add(entry)
+    if (!this.#tail) change.output(this.#id, this.#entries.length - 1, kept)
+  }
+
+  clear(change: Change, wait: boolean): void {
+    this.flush(change)
+    this.#clearNext = true
+    if (!wait) this.#clearIfDue(change)
+  }
+
+  /** Replaces the content of every output with this display id. Returns whether there was one. */
+  update(change: Change, display: Display): boolean {
+    this.flush(change)
+    let found = false
+    const replace = (entries: Entry[], position: (i: number) => number | null) => {
+      entries.forEach((entry, i) => {
+        const { content } = entry
+        if (content.kind !== 'value' || !hasDisplayId(content.output, display.displayId)) return
+        found = true
+        const before = entryBytes(entry)
+        const size = bundleBytes(display.data)
+        const fits = this.#bytes - before + size <= this.#limit
+        if (!fits) this.#errorCut = true
+        const data = fits ? display.data : { 'text/plain': `[roomd: ${size} bytes are missing here]` }
+        const output: Output = { ...content.output, data, metadata: display.metadata }
+        content.output = output
+        content.bytes = outputBytes(output)
+        const grown = entryBytes(entry) - before
+        if (this.#tail && entries === this.#tail.entries) this.#tail.bytes += grown
+        else this.#bytes += grown
+        this.#dirty.add(entry)
+        const at = position(i)
+        if (at !== null) change.output(this.#id, at, output)
+      })
+    }
+    replace(this.#entries, (i) => i)
+    if (this.#tail) replace(this.#tail.entries, () => null)
+    return found
+  }
+
+  /** The run has ended, or what came late is over for now: streams get their final form, the end of a cut output is told. */
+  seal(change: Change): void {
+    this.flush(change)
+    this.#endStream(change)
+    const first = !this.#sealed
+    this.#sealed = true
+    const tail = this.#tail
+    if (!tail || !first) return
+    let position = this.#entries.length
+    if (tail.missing > 0) change.output(this.#id, position++, this.#marker(tail.missing))
+    for (const entry of tail.entries) change.output(this.#id, position++, snapshot(entry))
+  }
+
+  /**
+   * While output goes beyond the first half of the limit one output shows its end, now and then. Returns when it is to be told next
+   * (clock time), or null when it is up to date.
+   */
+  preview(change: Change, now: number): number | null {
+    const tail = this.#tail
+    if (!tail?.stale || this.#sealed) return null
+    if (now - tail.previewAt < PREVIEW_MS) return tail.previewAt + PREVIEW_MS
+    tail.previewAt = now
+    tail.stale = false
+    change.output(this.#id, this.#entries.length, this.#previewOutput(tail))
+    return null
+  }
+
+  get previewing(): boolean {
+    return this.#tail !== null && !this.#sealed
+  }
+
+  /** Statements that make the rows what this is now. Call once a change, last. */
+  rows(): Statement[] {
+    const statements: Statement[] = []
+    const id = this.#id
+    if (this.#cleared) {
+      statements.push({ sql: 'DELETE FROM outputs WHERE execution_id = ?', values: [id] })
+      statements.push({ sql: 'DELETE FROM output_pieces WHERE execution_id = ?', values: [id] })
+      this.#cleared = false
+    }
+    for (const index of this.#removed.splice(0)) {
+      statements.push({
+        sql: 'DELETE FROM outputs WHERE execution_id = ? AND output_index = ?',
+        values: [id, index],
+      })
+      statements.push({
+        sql: 'DELETE FROM output_pieces WHERE execution_id = ? AND output_index = ?',
+        values: [id, index],
+      })
+    }
+    for (const { index, content } of this.#dirty) {
+      if (content.kind === 'stream') statements.push(...content.stream.rows(id, index))
+      else statements.push(insertOutput(id, index, content.output))
+    }
+    this.#dirty.clear()
+    if (this.#tail && this.#tail.missing > 0)
+      statements.push(insertOutput(id, this.#tailIndex, this.#marker(this.#tail.missing)))
+    return statements
+  }
+
+  /** All outputs as snapshots show them. */
+  outputs(): Output[] {
+    const shown = this.#entries.map(snapshot)
+    const tail = this.#tail
+    if (!tail) return shown
+    if (tail.missing > 0) shown.push(this.#marker(tail.missing))
+    return [...shown, ...tail.entries.map(snapshot)]
+  }
+
+  /** Outputs told to peers so far: those of the beginning are read from the store (`stored`), the preview is made here. */
+  toldTail(): DurableEvent[] {
+    const tail = this.#tail
+    if (!tail || tail.previewAt === 0) return []
+    const index = this.#entries.length
+    return [{ type: 'output', execution_id: this.#id, index, output: this.#previewOutput(tail) }]
+  }
+
+  /** Index of the first row that is not told as it comes. */
+  get firstUntold(): number {
+    return this.#tail ? this.#tailIndex : Number.POSITIVE_INFINITY
+  }
+
+  get #last(): Entry | undefined {
+    return this.#tail ? this.#tail.entries.at(-1) : this.#entries.at(-1)
+  }
+
+  get #headLimit(): number {
+    return this.#limit / 2
+  }
+
+  get #valueLimit(): number {
+    return this.#limit - this.#limit / 16
+  }
+
+  get #tailLimit(): number {
+    return Math.max(this.#limit - this.#bytes, this.#limit / 16)
+  }
+
+  #startTail(): void {
+    this.#tailIndex = this.#nextIndex++
+    this.#tail = { entries: [], bytes: 0, missing: 0, stale: true, previewAt: 0 }
+  }
+
+  #add(entry: Entry): void {
+    this.#dirty.add(entry)
+    if (this.#tail) {
+      this.#tail.entries.push(entry)
+      this.#tail.bytes += entryBytes(entry)
+      this.#trimTail(this.#tail)
+    } else {
+      this.#entries.push(entry)
+      this.#bytes += entryBytes(entry)
+    }
+  }
+
+  #newStream(change: Change, name: string, text: string): void {
+    const stream = new StreamOutput(name, this.#tail !== null)
+    const entry: Entry = { index: this.#nextIndex++, content: { kind: 'stream', stream } }
+    this.#add(entry)
+    const splice = stream.feed(text) ?? { from: 0, text: '' }
+    if (this.#tail) {
+      this.#splice(change, entry, stream, splice)
+      return
+    }
+    change.output(this.#id, this.#entries.length - 1, { output_type: 'stream', name, text: '' })
+    this.#splice(change, entry, stream, splice)
+  }
+
+  /** Carries out a splice of a stream's text, as far as the limit lets it. */
+  #splice(change: Change, entry: Entry, stream: StreamOutput, splice: Splice): void {
+    this.#dirty.add(entry)
+    const before = stream.bytes
+    if (this.#tail) {
+      this.#tail.stale = true
+      stream.apply(splice)
+      this.#tail.bytes += stream.bytes - before
+      this.#trimTail(this.#tail)
+      return
+    }
+    const room = this.#headLimit - this.#bytes
+    const fits = splice.text.length * 3 <= room || Buffer.byteLength(splice.text) <= room
+    const text = fits ? splice.text : splice.text.slice(0, unitsWithin(splice.text, Math.max(0, room)))
+    stream.apply({ from: splice.from, text })
+    this.#bytes += stream.bytes - before
+    change.splice(this.#id, this.#entries.length - 1, splice.from, text)
+    if (fits) return
+    // What a terminal has made of it goes on in an output of its own.
+    stream.finish()
+    this.#startTail()
+    this.#newStream(change, stream.name, splice.text.slice(text.length))
+  }
+
+  #endStream(change: Change): void {
+    const last = this.#last
+    if (last?.content.kind !== 'stream') return
+    const { stream } = last.content
+    const splice = stream.finish()
+    this.#dirty.add(last)
+    if (splice) this.#splice(change, last, stream, splice)
+  }
+
+  #trimTail(tail: Tail): void {
+    while (tail.bytes > this.#tailLimit) {
+      const [oldest] = tail.entries
+      if (!oldest) return
+      const over = tail.bytes - this.#tailLimit
+      if (
+        oldest.content.kind === 'stream' &&
+        (tail.entries.length === 1 || oldest.content.stream.bytes > over)
+      ) {
+        const cut = oldest.content.stream.cutFront(over)
+        if (cut > 0) {
+          tail.bytes -= cut
+          tail.missing += cut
+          this.#dirty.add(oldest)
+        }
+        // The last piece stays: it may be over the limit by less than its own length.
+        if (cut < over && tail.entries.length === 1) return
+        if (cut >= over) continue
+      }
+      tail.entries.shift()
+      tail.bytes -= entryBytes(oldest)
+      tail.missing += entryBytes(oldest) - OVERHEAD
+      this.#dirty.delete(oldest)
+      this.#removed.push(oldest.index)
+    }
+  }
+
+  /** What comes late for an output that is already cut is only counted. Positions may shift by the marker, so all is told again. */
+  #tooLate(change: Change, bytes: number): boolean {
+    if (!this.#sealed || !this.#tail) return false
+    this.#tail.missing += bytes
+    change.cleared(this.#id)
+    this.outputs().forEach((output, index) => {
+      change.output(this.#id, index, output)
+    })
+    return true
+  }
+
+  #clearIfDue(change: Change): void {
+    if (!this.#clearNext) return
+    this.#clearNext = false
+    if (this.#entries.length === 0 && !this.#tail) return
+    this.#entries.length = 0
+    this.#bytes = 0
+    this.#tail = null
+    this.#nextIndex = 0
+    this.#errorCut = false
+    this.#dirty.clear()
+    this.#removed.length = 0
+    this.#cleared = true
+    change.cleared(this.#id)
+  }
+
+  #fitError(output: Extract<Output, { output_type: 'error' }>): Output {
+    const fitted = {
+      output_type: output.output_type,
+      ename: shorten(output.ename, 1024),
+      evalue: shorten(output.evalue, 8 * 1024),
+      traceback: shortenLines(output.traceback),
+    }
+    if (jsonBytes(fitted) < jsonBytes(output)) this.#errorCut = true
+    return fitted
+  }
+
+  #marker(missing: number): Output {
+    const text = `[roomd: ${missing} bytes of output are missing here; ${this.#limit} bytes of an execution are kept]\n`
+    return { output_type: 'stream', name: 'stderr', text }
+  }
+
+  #previewOutput(tail: Tail): Output {
+    const last = tail.entries.at(-1)?.content
+    const end = last?.kind === 'stream' ? last.stream.snapshot().text : ''
+    const shownEnd = typeof end === 'string' ? end.slice(-SHOWN_UNITS) : end.tail
+    const bytes = tail.bytes + tail.missing
+    const head = `[roomd: ${bytes} more bytes so far; they are shown when the run has ended; this is their end]\n`
+    return {
+      output_type: 'stream',
+      name: last?.kind === 'stream' ? last.stream.name : 'stderr',
+      text: longText(bytes, bytes, head, shownEnd),
+    }
+  }
+}
+
+/** The statement that stores an output which is no stream in pieces. */
+export function insertOutput(id: ExecutionId, index: number, output: Output): Statement {
+  return {
+    sql: 'INSERT OR REPLACE INTO outputs (execution_id, output_index, body) VALUES (?, ?, ?)',
+    values: [id, index, encode(output)],
+  }
+}
+
+function snapshot({ content }: Entry): Output {
+  return content.kind === 'stream' ? content.stream.snapshot() : content.output
+}
+
+function entryBytes({ content }: Entry): number {
+  return OVERHEAD + (content.kind === 'stream' ? content.stream.bytes : content.bytes)
+}
+
+function outputBytes(output: Output): number {
+  switch (output.output_type) {
+    case 'stream':
+      return typeof output.text === 'string' ? Buffer.byteLength(output.text) : output.text.size
+    case 'display_data':
+    case 'execute_result':
+      return bundleBytes(output.data) + jsonBytes(output.metadata)
+    case 'error':
+      return jsonBytes(output)
+  }
+}
+
+function hasDisplayId(
+  output: Output,
+  displayId: string | undefined,
+): output is Extract<Output, { output_type: 'display_data' | 'execute_result' }> {
+  return 'display_id' in output && output.display_id === displayId && displayId !== undefined
+}
+
+/** The most UTF-16 units of `text` that are at most `bytes` long, ending after a newline where one is near. */
+function unitsWithin(text: string, bytes: number): number {
+  let units = Math.min(text.length, bytes)
+  for (let over = Buffer.byteLength(text.slice(0, units)) - bytes; over > 0; ) {
+    units = Math.max(0, units - Math.ceil(over / 3))
+    over = Buffer.byteLength(text.slice(0, units)) - bytes
+  }
+  const line = text.lastIndexOf('\n', units - 1) + 1
+  return units - line < 4096 && line > 0 ? line : wholeUnits(text, units)
+}
+
+function shorten(text: string, bytes: number): string {
+  const size = Buffer.byteLength(text)
+  if (size <= bytes) return text
+  const head = text.slice(0, unitsWithin(text, bytes / 2))
+  const start = text.length - Math.floor(bytes / 6)
+  const unit = text.charCodeAt(start)
+  const tail = text.slice(unit >= 0xdc00 && unit <= 0xdfff ? start + 1 : start)
+  const missing = size - Buffer.byteLength(head) - Buffer.byteLength(tail)
+  return `${head}\n[roomd: ${missing} bytes are missing here]\n${tail}`
+}
+
+/** A traceback of at most about 64 KiB: long lines shortened, lines in the middle left out. */
+function shortenLines(lines: readonly string[]): string[] {
+  const short = lines.map((line) => shorten(line, 8 * 1024))
+  let over = short.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0) - 64 * 1024
+  if (over <= 0) return short
+  const middle = Math.floor(short.length / 2)
+  let first = middle
+  let last = middle
+  let missing = 0
+  while (over > 0 && last - first < short.length - 2) {
+    const left = middle - first <= last - middle
+    const line = (left ? short[--first] : short[last++]) ?? ''
+    missing += Buffer.byteLength(line) + 1
+    over -= Buffer.byteLength(line) + 1
+  }
+  return [...short.slice(0, first), `[roomd: ${missing} bytes are missing here]`, ...short.slice(last)]
+}

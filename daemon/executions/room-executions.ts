@@ -1,0 +1,648 @@
+/**
+ * The executions of one room: what was asked for, in which order it runs, and how each ends.
+ *
+ * Invariants: every execution gets exactly one terminal state; one runs at a time; it is sent to a kernel only after a commit that
+ * says to which, so that a row without that mark has never run; the next one is sent only after the end of the one before is
+ * durable. Memory is the state of all changes handed over to the room, committed or not.
+ *
+ * Rules decided here: a cell of blanks is done at once without a kernel (as in JupyterLab), and its old outputs are gone. When a
+ * kernel dies, what ran is `lost`; when it is restarted or shut down, what ran is `interrupted`; what waited is `cancelled`; when it
+ * cannot start, everything is an `error`. Output that comes after the end of its run is added to it without another end.
+ */
+import { randomUUID } from 'node:crypto'
+import PQueue from 'p-queue'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { DurableEvent } from '../../protocol/events.ts'
+import { type CellId, ExecutionId } from '../../protocol/ids.ts'
+import type { HostEvent } from '../../protocol/kernel-host.ts'
+import type { Execution, ExecutionSummary, Output, TerminalStatus } from '../../protocol/notebook.ts'
+import type { Kernel } from '../kernels/kernel.ts'
+import type { ExecuteRequest, RoomExecutions, RunAllRequest } from '../rooms/parts.ts'
+import type { Statement } from '../store/store.ts'
+import { RecordBook } from './book.ts'
+import { Change } from './change.ts'
+import { Consumer, type Draft } from './consumer.ts'
+import { type PreparedFileOutputs, sourceHash, takeRows } from './file-outputs.ts'
+import { HangWatch } from './hang-watch.ts'
+import type { Live } from './live.ts'
+import type { Reply } from './messages.ts'
+import { defaultLimits, type ExecutionLimits, type ExecutionsOptions } from './options.ts'
+import { readExecution } from './reading.ts'
+import { replayEvents } from './replay.ts'
+import { type ExecutionRow, insertExecution, showInCell } from './rows.ts'
+
+type Ending = 'died' | 'restarted' | 'shutdown' | 'start_failed'
+
+/** Makes the executions of a room from what the store has. Then `resume` is due. */
+export function createExecutions(options: ExecutionsOptions): RoomExecutions {
+  return new Executions(options)
+}
+
+class Executions implements RoomExecutions {
+  readonly #options: ExecutionsOptions
+  readonly #limits: ExecutionLimits
+  readonly #book: RecordBook
+  readonly #consumer: Consumer
+  readonly #watch: HangWatch
+  readonly #queue = new PQueue({ concurrency: 1 })
+  /** Whose events are taken. */
+  #kernel: Kernel | null = null
+  readonly #gone = new WeakSet<Kernel>()
+  /** Nothing left over from before waits for `resume`. */
+  #resumed: boolean
+  #disposed = false
+  readonly #revisions = new Map<ExecutionId, number>()
+
+  constructor(options: ExecutionsOptions) {
+    this.#options = options
+    this.#limits = { ...defaultLimits, ...options.limits }
+    const { port, blobs, clock, log } = options
+    this.#book = new RecordBook(port.store, port.id, this.#limits.outputBytes)
+    this.#resumed = this.#book.open.length === 0
+    this.#consumer = new Consumer({
+      store: port.store,
+      book: this.#book,
+      blobs,
+      clock,
+      log,
+      limits: this.#limits,
+      commit: (draft, more) => this.#commit(draft, more),
+      started: (live) => {
+        // An interrupt that came before the kernel had begun met nothing.
+        if (live.detail.interrupted) this.#interruptKernel(this.#kernel)
+      },
+      settled: (live, reply, at, draft) => this.#settled(live, reply, at, draft),
+      died: (event, draft) => this.#endAll(this.#book.open.slice(), 'died', describeDeath(event), draft),
+    })
+    this.#watch = new HangWatch({
+      clock,
+      everyMs: this.#limits.hangMs,
+      log,
+      consumedAll: (kernel) => this.#consumer.consumedAll(kernel),
+      release: (live, diagnostic) =>
+        this.#alone((draft) => this.#finish(live, 'lost', diagnostic, port.now(), draft)),
+    })
+  }
+
+  // --- asking --------------------------------------------------------------------------------------------------------
+
+  execute(request: ExecuteRequest): ReturnType<RoomExecutions['execute']> {
+    const { cell_id, code } = request
+    if ((cell_id === undefined) === (code === undefined))
+      throw new RoomdError('invalid_argument', 'execute needs exactly one of cell_id and code')
+    const active = cell_id === undefined ? undefined : this.#book.openOfCell(cell_id)
+    if (active) return { execution: active.summary, already_active: true, statements: [], events: [] }
+    const source = cell_id === undefined ? { source: code ?? '' } : this.#codeCell(cell_id)
+    const made = this.#make(request, cell_id ?? null, source, null)
+    return { execution: made.live.summary, already_active: false, ...made }
+  }
+
+  runAll(request: RunAllRequest): ReturnType<RoomExecutions['runAll']> {
+    const batch = randomUUID()
+    const executions: ExecutionSummary[] = []
+    const statements: Statement[] = []
+    const events: DurableEvent[] = []
+    for (const cellId of this.#options.port.codeCells()) {
+      const active = this.#book.openOfCell(cellId)
+      if (active) {
+        executions.push(active.summary)
+        continue
+      }
+      const made = this.#make(request, cellId, this.#codeCell(cellId), batch)
+      executions.push(made.live.summary)
+      statements.push(...made.statements)
+      events.push(...made.events)
+    }
+    return { executions, statements, events }
+  }
+
+  admitted(executionIds: readonly ExecutionId[]): void {
+    for (const id of executionIds) {
+      const live = this.#book.inMemory(id)
+      if (!live) continue
+      if (live.terminal) {
+        this.#book.unpin([live])
+        live.tellEnded()
+      } else if (this.#resumed) this.#enqueue(live)
+    }
+  }
+
+  async cancel(executionId: ExecutionId): Promise<ExecutionSummary> {
+    const live = this.#book.inMemory(executionId)
+    if (!live || live.terminal) {
+      const summary = this.#book.summary(executionId)
+      if (summary) return summary
+      throw new RoomdError(
+        'not_found',
+        `no execution ${executionId} in this notebook; list_executions lists them`,
+        { next: { tool: 'list_executions', arguments: {} } },
+      )
+    }
+    if (live.sent) {
+      this.#askToStop(live)
+      await Promise.race([live.ended, this.#after(this.#limits.interruptMs)])
+    } else {
+      await this.#alone((draft) =>
+        this.#finish(live, 'cancelled', 'it was cancelled before it ran', this.#options.port.now(), draft),
+      )
+    }
+    return live.summary
+  }
+
+  async sendInput(executionId: ExecutionId, value: string, by: string): Promise<void> {
+    const live = this.#book.inMemory(executionId)
+    const { input } = live?.detail ?? {}
+    const waiting = live?.row.status === 'waiting_for_input'
+    if (!live || !waiting || !input || live.answering) throw notWaiting(executionId, live?.answering ?? false)
+    const kernel = this.#kernel ?? this.#options.port.presentKernel
+    if (!kernel) throw new RoomdError('kernel_died', 'the kernel that asked is gone; run the cell again')
+    live.answering = true
+    let alreadySent: boolean
+    try {
+      // The host logs it under this id, so that an answer repeated after a crash is not a second one.
+      const sent = await kernel.send({
+        requestId: `input-${input.msg_id}`,
+        channel: 'stdin',
+        msgType: 'input_reply',
+        content: { value, status: 'ok' },
+        parentId: input.msg_id,
+      })
+      alreadySent = sent.alreadySent
+    } catch (thrown) {
+      live.answering = false
+      throw thrown
+    }
+    // Meanwhile the run may have ended, or asked again.
+    if (live.row.status === 'waiting_for_input' && live.detail.input?.msg_id === input.msg_id) {
+      await this.#alone((draft) => {
+        live.row.status = 'running'
+        delete live.detail.input
+        live.answering = false
+        draft.touched.add(live)
+        draft.change.push({ type: 'input_answered', execution_id: live.id, by: alreadySent ? 'someone' : by })
+      })
+    }
+    if (alreadySent) throw notWaiting(executionId, true)
+  }
+
+  async interrupt(): ReturnType<RoomExecutions['interrupt']> {
+    const { port } = this.#options
+    const running = this.#book.open.find((live) => live.sent && !live.leaving)
+    const waiting = this.#book.open.filter((live) => live !== running && !live.leaving)
+    if (running) this.#askToStop(running)
+    const reason = 'the queue was cancelled by an interrupt'
+    const committed = this.#alone((draft) => {
+      for (const live of waiting) this.#finish(live, 'cancelled', reason, port.now(), draft)
+      if (running) draft.touched.add(running)
+    })
+    const cancelled = waiting.map((live) => live.id)
+    await committed
+    if (!running) return { interrupted: null, cancelled }
+    await Promise.race([running.ended, this.#after(this.#limits.interruptMs)])
+    if (!running.terminal) return { interrupted: null, cancelled, offer: 'restart' }
+    return { interrupted: running.row.status === 'interrupted' ? running.id : null, cancelled }
+  }
+
+  clearOutputs(cellIds: readonly CellId[] | undefined): ReturnType<RoomExecutions['clearOutputs']> {
+    const { shown } = this.#book
+    const cleared: CellId[] = []
+    for (const cellId of cellIds ?? [...shown.keys()]) {
+      const id = shown.get(cellId)
+      if (id === undefined || this.#book.inMemory(id)?.terminal === false) continue
+      shown.delete(cellId)
+      cleared.push(cellId)
+    }
+    if (cleared.length === 0) return { cellIds: [], statements: [], events: [] }
+    const remove: Statement = {
+      sql: 'DELETE FROM cell_executions WHERE notebook_id = ? AND cell_id IN (SELECT value FROM json_each(?))',
+      values: [this.#options.port.id, JSON.stringify(cleared)],
+    }
+    return { cellIds: cleared, statements: [remove], events: [{ type: 'cells_cleared', cell_ids: cleared }] }
+  }
+
+  takeFileOutputs(cells: readonly PreparedFileOutputs[]): ReturnType<RoomExecutions['takeFileOutputs']> {
+    const { port } = this.#options
+    const free = cells.filter((cell) => !this.#book.openOfCell(cell.cell_id))
+    const taken = takeRows(port.id, free, port.now(), () => this.#book.nextQueueSeq())
+    this.#book.addFiles(taken.entries)
+    return { statements: taken.statements, events: taken.events }
+  }
+
+  // --- the kernel ----------------------------------------------------------------------------------------------------
+
+  resume(kernel: Kernel | null, reason = 'its kernel is gone'): void {
+    this.#kernel = kernel
+    this.#resumed = true
+    const handed = this.#book.open.filter((live) => live.row.kernel_id !== null)
+    const lost = handed.filter((live) => live.row.kernel_id !== kernel?.id)
+    if (lost.length > 0) {
+      this.#alone((draft) => {
+        const now = this.#options.port.now()
+        for (const live of lost) this.#finish(live, 'lost', reason, now, draft)
+        // As at any death of a kernel: what waited counted on variables that are gone.
+        for (const live of this.#book.open.filter((waiting) => waiting.row.kernel_id === null))
+          this.#finish(live, 'cancelled', `it was not run: ${reason}`, now, draft)
+      })
+    }
+    for (const live of this.#book.open) {
+      if (live.row.kernel_id !== null) live.sent = true
+      this.#enqueue(live)
+    }
+  }
+
+  kernelEvent(kernel: Kernel, event: HostEvent): void {
+    if (this.#disposed || this.#gone.has(kernel)) return
+    this.#kernel = kernel
+    this.#consumer.push(kernel, event)
+  }
+
+  kernelGone(reason: string, ending: Ending): void {
+    const kernel = this.#kernel ?? this.#options.port.presentKernel
+    if (kernel && ending !== 'start_failed') this.#gone.add(kernel)
+    this.#kernel = null
+    this.#resumed = true
+    const open = this.#book.open.filter((live) => !live.leaving)
+    const end = () => {
+      this.#consumer.forgetKernel()
+      const left = open.filter((live) => !live.terminal)
+      if (left.length > 0) this.#alone((draft) => this.#endAll(left, ending, reason, draft))
+    }
+    // What it printed comes first; only a text longer than a slice, or a value that is still being written, makes it wait.
+    if (this.#consumer.hurry()) {
+      end()
+      return
+    }
+    for (const live of open) live.leaving = true
+    this.#consumer.drained().then(() => {
+      if (!this.#disposed) end()
+    })
+  }
+
+  // --- views ---------------------------------------------------------------------------------------------------------
+
+  ofCell(cellId: CellId): ExecutionSummary | undefined {
+    const id = this.#book.shown.get(cellId)
+    return id === undefined ? undefined : this.#book.summary(id)
+  }
+
+  outputs(executionId: ExecutionId): Output[] {
+    return this.#book.outputs(executionId)
+  }
+
+  replay(executionId: ExecutionId): DurableEvent[] {
+    const live = this.#book.inMemory(executionId)
+    return live ? replayEvents(this.#options.port.store, live) : []
+  }
+
+  get(executionId: ExecutionId): Execution | undefined {
+    const summary = this.#book.summary(executionId)
+    if (!summary) return readExecution(this.#options.port.store, executionId)
+    return { ...summary, outputs: this.#book.outputs(executionId) }
+  }
+
+  list(limit: number): ExecutionSummary[] {
+    return this.#book.list(limit)
+  }
+
+  outputMark(cellId: CellId): string {
+    const id = this.#book.shown.get(cellId)
+    const summary = id === undefined ? undefined : this.#book.summary(id)
+    if (!summary) return 'none'
+    if (summary.origin === 'file') return `file:${summary.execution_id}`
+    return `${summary.execution_id}:${summary.status}:${this.#revisions.get(summary.execution_id) ?? 0}`
+  }
+
+  get running(): ExecutionSummary | null {
+    return this.#book.open.find((live) => live.row.status !== 'queued')?.summary ?? null
+  }
+
+  get queued(): readonly ExecutionSummary[] {
+    return this.#book.open.filter((live) => live.row.status === 'queued').map((live) => live.summary)
+  }
+
+  get idle(): boolean {
+    return this.#book.open.length === 0
+  }
+
+  trim(): void {
+    this.#book.trim()
+  }
+
+  dispose(): void {
+    this.#disposed = true
+    this.#queue.clear()
+    this.#queue.pause()
+    this.#watch.dispose()
+    this.#consumer.dispose()
+  }
+
+  // --- making and running --------------------------------------------------------------------------------------------
+
+  #codeCell(cellId: CellId): { source: string; source_hash: string } {
+    const cell = this.#options.port.cell(cellId)
+    if (!cell) {
+      throw new RoomdError('not_found', `no cell ${cellId} in this notebook; get_all_cells lists the ids`, {
+        next: { tool: 'get_all_cells', arguments: {} },
+      })
+    }
+    if (cell.cell_type === 'code') return cell
+    throw new RoomdError(
+      'invalid_argument',
+      `cell ${cellId} is a ${cell.cell_type} cell; only code cells run`,
+    )
+  }
+
+  #make(
+    request: ExecuteRequest | RunAllRequest,
+    cellId: CellId | null,
+    { source, source_hash }: { source: string; source_hash?: string },
+    batch: string | null,
+  ): { live: Live; statements: Statement[]; events: DurableEvent[] } {
+    const { port } = this.#options
+    const now = port.now()
+    const first = this.#book.open.length === 0 && this.#resumed
+    const row: ExecutionRow = {
+      execution_id: ExecutionId.parse(randomUUID()),
+      notebook_id: port.id,
+      queue_seq: this.#book.nextQueueSeq(),
+      cell_id: cellId,
+      batch,
+      status: 'queued',
+      execution_count: null,
+      origin: 'peer',
+      asked_by: request.by,
+      source_hash: source_hash ?? sourceHash(source),
+      on_error: request.on_error,
+      allow_stdin: request.allow_stdin ? 1 : 0,
+      kernel_id: null,
+      queued_at: now,
+      started_at: null,
+      finished_at: null,
+      detail: null,
+    }
+    const live = this.#book.add(row)
+    const events: DurableEvent[] = [{ type: 'execution_queued', execution: live.summary }]
+    if (source.trim() === '') {
+      row.status = 'done'
+      row.started_at = now
+      row.finished_at = now
+      this.#book.ended(live)
+      this.#book.pin([live])
+      events.push({ type: 'execution_finished', execution: live.summary })
+    } else if (first) {
+      // It is next and its kernel is there: the mark needs no commit of its own.
+      row.kernel_id = port.presentKernel?.id ?? null
+    }
+    live.rows() // told by the insert
+    return { live, statements: [insertExecution(row, {}, source), ...showInCell(row)], events }
+  }
+
+  #enqueue(live: Live): void {
+    this.#queue
+      .add(() => this.#run(live))
+      .catch((error: unknown) => {
+        if (this.#disposed || live.terminal) return
+        this.#options.log.error({ execution: live.id, error: String(error) }, 'an execution could not be run')
+        this.#alone((draft) =>
+          this.#finish(
+            live,
+            'lost',
+            `it could not be run: ${messageOf(error)}`,
+            this.#options.port.now(),
+            draft,
+          ),
+        )
+      })
+  }
+
+  /** Brings one execution to the kernel and waits for its durable end. */
+  async #run(live: Live): Promise<void> {
+    const { port } = this.#options
+    while (!live.terminal && !live.sent) {
+      const kernel = port.presentKernel ?? (await this.#startKernel())
+      if (this.#disposed) return
+      if (!kernel || live.terminal || live.leaving) break
+      if (live.row.kernel_id === kernel.id && port.presentKernel === kernel) {
+        live.sent = true
+        this.#kernel = kernel
+      } else {
+        // Marked for no kernel, or for one that is not the present one and never got it.
+        await this.#alone((draft) => {
+          live.row.kernel_id = kernel.id
+          draft.touched.add(live)
+        })
+        if (this.#disposed) return
+      }
+    }
+    const kernel = port.presentKernel
+    if (live.sent && !live.terminal && kernel) this.#send(live, kernel)
+    await live.ended
+  }
+
+  /** null: it did not start, and everything queued has ended with the reason. */
+  async #startKernel(): Promise<Kernel | null> {
+    try {
+      return await this.#options.port.kernel()
+    } catch (thrown) {
+      // A daemon that stops leaves the queue to the next one.
+      const stopping = thrown instanceof RoomdError && thrown.code === 'shutting_down'
+      if (!this.#disposed && !stopping) this.kernelGone(messageOf(thrown), 'start_failed')
+      if (stopping) await new Promise<never>(() => {})
+      return null
+    }
+  }
+
+  #send(live: Live, kernel: Kernel): void {
+    const { row } = live
+    const source = this.#options.port.store.get<{ source: string }>(
+      'SELECT source FROM executions WHERE execution_id = ?',
+      live.id,
+    )
+    if (!source) throw new Error(`execution ${live.id} has no row`)
+    this.#watch.watch(live, kernel)
+    kernel
+      .send({
+        requestId: live.id,
+        channel: 'shell',
+        msgType: 'execute_request',
+        content: {
+          code: source.source,
+          silent: false,
+          store_history: true,
+          user_expressions: {},
+          allow_stdin: row.allow_stdin === 1,
+          stop_on_error: false,
+        },
+        metadata: row.cell_id === null ? {} : { cellId: row.cell_id },
+      })
+      .catch((error: unknown) => {
+        // Death is told by the room, with the kernel's last words; anything else only here.
+        if (this.#disposed || live.terminal || (error instanceof RoomdError && error.code === 'kernel_died'))
+          return
+        this.#options.log.error(
+          { execution: live.id, error: String(error) },
+          'an execution could not be sent',
+        )
+        this.#alone((draft) =>
+          this.#finish(
+            live,
+            'lost',
+            `it could not be sent: ${messageOf(error)}`,
+            this.#options.port.now(),
+            draft,
+          ),
+        )
+      })
+  }
+
+  #askToStop(live: Live): void {
+    live.detail.interrupted = true
+    this.#interruptKernel(this.#kernel ?? this.#options.port.presentKernel)
+  }
+
+  #interruptKernel(kernel: Kernel | null): void {
+    kernel?.interrupt().catch((error: unknown) => {
+      this.#options.log.warn({ error: String(error) }, 'the kernel could not be interrupted')
+    })
+  }
+
+  // --- ending --------------------------------------------------------------------------------------------------------
+
+  #settled(live: Live, reply: Reply | null, at: number, draft: Draft): void {
+    const asked = live.detail.interrupted ?? false
+    switch (reply?.status) {
+      case 'ok':
+        for (const data of reply.pages)
+          live.recorder.output(draft.change, { output_type: 'display_data', data, metadata: {} })
+        this.#finish(live, 'done', undefined, at, draft)
+        break
+      case 'error': {
+        const interrupted = asked || reply.ename === 'KeyboardInterrupt'
+        const reason = `${reply.ename}: ${reply.evalue}`.split('\n', 1)[0]?.slice(0, 500)
+        this.#finish(live, interrupted ? 'interrupted' : 'error', reason, at, draft)
+        break
+      }
+      case 'aborted':
+        this.#finish(live, asked ? 'interrupted' : 'cancelled', 'the kernel refused to run it', at, draft)
+        break
+      case undefined:
+        this.#finish(live, 'lost', 'the kernel is idle again, but its reply was lost', at, draft)
+        break
+    }
+    const { batch, on_error } = live.row
+    if (live.row.status !== 'done' && batch !== null && on_error === 'stop') {
+      const behind = this.#book.open.filter((other) => other.row.batch === batch && !other.sent)
+      for (const other of behind)
+        this.#finish(other, 'cancelled', 'a cell before it in the same run failed', at, draft)
+    }
+    // The next one is marked in this same change, so that it can be sent as soon as this is durable.
+    const next = this.#book.open.find((other) => !other.sent && !other.leaving)
+    const kernel = this.#options.port.presentKernel
+    if (next && next.row.kernel_id === null && kernel && kernel === this.#kernel) {
+      next.row.kernel_id = kernel.id
+      draft.touched.add(next)
+    }
+  }
+
+  #endAll(lives: readonly Live[], ending: Ending, reason: string, draft: Draft): void {
+    const now = this.#options.port.now()
+    for (const live of lives) {
+      if (live.terminal) continue
+      const ran = live.sent
+      const why = ran || ending === 'start_failed' ? reason : `it was not run: ${reason}`
+      this.#finish(live, statusAfter(ending, ran), why, now, draft)
+    }
+  }
+
+  #finish(live: Live, status: TerminalStatus, reason: string | undefined, at: number, draft: Draft): void {
+    if (live.terminal) return
+    draft.touched.add(live)
+    live.recorder.seal(draft.change)
+    live.row.status = status
+    live.row.finished_at = at
+    delete live.detail.input
+    delete live.detail.partial
+    if (reason !== undefined && status !== 'done') live.detail.reason = reason
+    this.#book.ended(live)
+    draft.change.push({ type: 'execution_finished', execution: live.summary })
+  }
+
+  // --- committing ----------------------------------------------------------------------------------------------------
+
+  /** A change of its own. Resolves after its commit; a failure is the room's to handle and is only logged here. */
+  #alone(make: (draft: Draft) => void): Promise<void> {
+    const draft: Draft = { change: new Change(), touched: new Set() }
+    make(draft)
+    if (draft.touched.size === 0 && draft.change.events.length === 0) return Promise.resolve()
+    const committed = this.#commit(draft, [])
+    committed.catch((error: unknown) => {
+      this.#options.log.warn({ error: String(error) }, 'a change of executions was not stored')
+    })
+    return committed
+  }
+
+  async #commit({ change, touched }: Draft, more: readonly Statement[]): Promise<void> {
+    const statements = [...touched].flatMap((live) => live.rows())
+    const { events } = change
+    const outputs = events.filter(isOutputEvent)
+    for (const live of touched) {
+      if (outputs.some((event) => event.execution_id === live.id)) this.#revise(live.id)
+      live.pending.push(...outputs.filter((event) => event.execution_id === live.id))
+    }
+    this.#book.pin(touched)
+    const ended = [...touched].filter((live) => live.terminal)
+    await this.#options.port.commit({ statements: [...statements, ...more], events })
+    for (const event of outputs) {
+      const live = this.#book.inMemory(event.execution_id)
+      if (live) live.pending.splice(live.pending.indexOf(event), 1)
+    }
+    this.#book.unpin(touched)
+    for (const live of ended) live.tellEnded()
+  }
+
+  #revise(id: ExecutionId): void {
+    this.#revisions.set(id, (this.#revisions.get(id) ?? 0) + 1)
+  }
+
+  #after(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(ms, resolve))
+  }
+}
+
+type OutputEvent = Extract<DurableEvent, { type: 'output' | 'output_splice' | 'outputs_cleared' }>
+
+function isOutputEvent(event: DurableEvent): event is OutputEvent {
+  return event.type === 'output' || event.type === 'output_splice' || event.type === 'outputs_cleared'
+}
+
+function statusAfter(ending: Ending, ran: boolean): TerminalStatus {
+  switch (ending) {
+    case 'start_failed':
+      return 'error'
+    case 'died':
+      return ran ? 'lost' : 'cancelled'
+    case 'restarted':
+    case 'shutdown':
+      return ran ? 'interrupted' : 'cancelled'
+  }
+}
+
+function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
+  const how = event.signal ? `was ended by ${event.signal}` : `exited with code ${event.code}`
+  const stderr = event.stderr.trim()
+  return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
+}
+
+function notWaiting(executionId: ExecutionId, answered: boolean): RoomdError {
+  return new RoomdError(
+    'conflict',
+    answered
+      ? `the input that execution ${executionId} asked for was already answered`
+      : `execution ${executionId} does not wait for input`,
+    { next: { tool: 'get_results', arguments: { execution_id: executionId } } },
+  )
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
