@@ -1,0 +1,165 @@
+/** A registry on a real store in a temporary home, with kernels that are never started and a clock the test moves. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { DocumentWorker } from '../../daemon/documents/document-worker.ts'
+import { openBlobs } from '../../daemon/executions/blobs.ts'
+import type { KernelProvider } from '../../daemon/kernels/kernel.ts'
+import { RoomRegistry } from '../../daemon/rooms/registry.ts'
+import type { PeerChannel, RequestContext } from '../../daemon/rooms/seam.ts'
+import { openStore } from '../../daemon/store/open.ts'
+import type { Store } from '../../daemon/store/store.ts'
+import { Open } from '../../protocol/channels.ts'
+import type { Clock } from '../../protocol/clock.ts'
+import { decode } from '../../protocol/codec.ts'
+import { FrameType } from '../../protocol/frames.ts'
+import { ClientInstance, type MutationId } from '../../protocol/ids.ts'
+import { resolvePlaces } from '../../protocol/places.ts'
+
+export interface Told {
+  readonly type: FrameType
+  readonly value: unknown
+}
+
+/** A channel that remembers; `room` is how many offers it takes before it refuses. */
+export class RememberingChannel implements PeerChannel {
+  readonly told: Told[] = []
+  closed: string | null = null
+  room = Number.POSITIVE_INFINITY
+  writable = (): void => {}
+
+  offer(type: FrameType, payload: Uint8Array): boolean {
+    if (this.room <= 0) return false
+    this.room--
+    this.send(type, payload)
+    return true
+  }
+
+  send(type: FrameType, payload: Uint8Array): void {
+    const raw = type === FrameType.DOC || type === FrameType.EPHEMERAL
+    this.told.push({ type, value: raw ? payload : decode(payload) })
+  }
+
+  close({ code }: { code: string }): void {
+    this.closed = code
+  }
+
+  of(type: FrameType): unknown[] {
+    return this.told.filter((t) => t.type === type).map((t) => t.value)
+  }
+}
+
+export class ManualClock implements Clock {
+  #now = 1_800_000_000_000
+  #timers = new Set<{ at: number; task: () => void }>()
+
+  now(): number {
+    return this.#now
+  }
+
+  after(ms: number, task: () => void): () => void {
+    const timer = { at: this.#now + ms, task }
+    this.#timers.add(timer)
+    return () => this.#timers.delete(timer)
+  }
+
+  advance(ms: number): void {
+    const until = this.#now + ms
+    for (;;) {
+      const due = [...this.#timers].filter((t) => t.at <= until).sort((a, b) => a.at - b.at)[0]
+      if (!due) break
+      this.#timers.delete(due)
+      this.#now = due.at
+      due.task()
+    }
+    this.#now = until
+  }
+}
+
+const noKernels: KernelProvider = {
+  specs: () => Promise.resolve([]),
+  choose: () =>
+    Promise.resolve({
+      name: 'javascript',
+      display_name: 'JavaScript',
+      language: 'javascript',
+      source: 'embedded',
+      path: '',
+      usable: true,
+    }),
+  start: () => Promise.reject(new Error('these tests start no kernel')),
+  adopt: () => Promise.resolve({ kernels: [], gone: [] }),
+  running: () => [],
+  dispose: () => {},
+}
+
+export interface RoomsFixture {
+  readonly folder: string
+  readonly store: Store
+  readonly clock: ManualClock
+  readonly rooms: RoomRegistry
+  /** Writes a notebook with these code cells; returns its path. */
+  notebook(name: string, sources: readonly string[]): string
+  context(instance?: string, more?: Partial<RequestContext>): RequestContext
+  /** A registry on the same store, as after a restart. */
+  again(store?: Store): RoomRegistry
+  dispose(): Promise<void>
+}
+
+export async function makeRooms(wrap: (store: Store) => Store = (store) => store): Promise<RoomsFixture> {
+  const folder = mkdtempSync(join(tmpdir(), 'roomd-rooms-'))
+  const places = resolvePlaces({ ROOMD_HOME: join(folder, 'home') })
+  const log = pino({ level: 'silent' })
+  const file = join(folder, 'roomd.db')
+  const store = await openStore({ file, log })
+  const clock = new ManualClock()
+  const worker = new DocumentWorker(file)
+  const blobs = openBlobs(join(folder, 'blobs'))
+  const again = (other: Store = store): RoomRegistry =>
+    new RoomRegistry({ store: wrap(other), blobs, kernels: noKernels, places, clock, log, worker })
+  return {
+    folder,
+    store,
+    clock,
+    rooms: again(),
+    again,
+    notebook(name, sources) {
+      const path = join(folder, name)
+      const cells = sources.map((source, i) => ({
+        cell_type: 'code',
+        execution_count: null,
+        id: `cell-${i}`,
+        metadata: {},
+        outputs: [],
+        source,
+      }))
+      writeFileSync(
+        path,
+        `${JSON.stringify({ cells, metadata: {}, nbformat: 4, nbformat_minor: 5 }, null, 1)}\n`,
+      )
+      return path
+    },
+    context: (instance = 'test-instance', more = {}) => ({
+      identity: {
+        connectionId: 'connection',
+        clientInstance: ClientInstance.parse(instance),
+        label: 'Tester',
+        kind: 'editor',
+        scope: 'owner',
+      },
+      signal: new AbortController().signal,
+      ...more,
+    }),
+    async dispose() {
+      await worker.dispose()
+      await store.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export const opening = (target: unknown, mode: 'open' | 'attach' | 'create', more: object = {}) =>
+  Open.parse({ target, mode, ...more })
+
+export const mutation = (id: number): MutationId => id as MutationId
