@@ -14,6 +14,7 @@ import {
   openSync,
   renameSync,
   rmSync,
+  statSync,
 } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import Database from 'better-sqlite3'
@@ -58,6 +59,9 @@ export function recover(file: string, reason: string, now: number): Recovery {
   } finally {
     db.close()
   }
+  // What reading it left beside it.
+  rmSync(`${setAside}-shm`, { force: true })
+  if (statSync(`${setAside}-wal`, { throwIfNoEntry: false })?.size === 0) rmSync(`${setAside}-wal`)
   syncFile(fresh)
   renameSync(fresh, `${file}.recovered`)
   finishRecovery(file)
