@@ -4,7 +4,7 @@
  */
 import { RoomdError } from '../../protocol/errors.ts'
 import type { BlobHash } from '../../protocol/ids.ts'
-import type { CallOptions } from './calls.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 const DIGEST_BYTES = 32
 
@@ -14,7 +14,7 @@ interface Flight {
   readonly interrupted: () => void
 }
 
-type Ask = (blob: BlobHash, options: CallOptions) => Promise<{ size: number }>
+type Ask = (blob: BlobHash) => Promise<{ size: number }>
 
 export class BlobFetches {
   readonly #ask: Ask
@@ -24,12 +24,10 @@ export class BlobFetches {
     this.#ask = ask
   }
 
-  async fetch(blob: BlobHash, options: CallOptions = {}): Promise<Uint8Array> {
+  async fetch(blob: BlobHash, options: { signal?: AbortSignal | undefined } = {}): Promise<Uint8Array> {
     const flight = this.#flights.get(blob) ?? this.#start(blob)
-    const { signal, timeoutMs } = options
-    if (!signal && timeoutMs === undefined) return flight.done
     // One who leaves does not end the flight of the others.
-    return Promise.race([flight.done, left(blob, options)])
+    return unlessAborted(flight.done, options.signal, `fetching blob ${blob}`)
   }
 
   /** A BLOB value. */
@@ -53,7 +51,7 @@ export class BlobFetches {
           interrupted = () => resolve(null)
         })
         // Announced twice when the question was sent again: either value is the content.
-        const { size } = await this.#ask(blob, {})
+        const { size } = await this.#ask(blob)
         const bytes = await content
         if (!bytes) continue
         await verify(blob, bytes, size)
@@ -80,20 +78,6 @@ async function verify(blob: BlobHash, bytes: Uint8Array, size: number): Promise<
   const digest = new Uint8Array(await subtle.digest('SHA-256', new Uint8Array(bytes)))
   if (hex(digest) !== blob)
     throw new RoomdError('client_protocol', `the content of blob ${blob} does not match it`)
-}
-
-function left(blob: BlobHash, { signal, timeoutMs }: CallOptions): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    const aborted = (): void => reject(new RoomdError('client_aborted', `fetching ${blob} was aborted`))
-    if (signal?.aborted) aborted()
-    signal?.addEventListener('abort', aborted, { once: true })
-    if (timeoutMs === undefined) return
-    const timer = setTimeout(
-      () => reject(new RoomdError('client_timeout', `blob ${blob} did not come within ${timeoutMs} ms`)),
-      timeoutMs,
-    )
-    if (typeof timer === 'object') timer.unref()
-  })
 }
 
 function hex(bytes: Uint8Array): string {

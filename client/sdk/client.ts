@@ -83,7 +83,7 @@ export class Client {
       needDaemon: (fail) => this.#connection.needDaemon(fail),
       refusedForMs: waitMs,
     })
-    this.#blobs = new BlobFetches((blob, callOptions) => this.call('fetch_blob', { blob }, callOptions))
+    this.#blobs = new BlobFetches((blob) => this.call('fetch_blob', { blob }))
     this.#connection.on('up', (link) => {
       this.#mutations.raise(link.welcome.mutation_id)
       const channel = link.connectionChannel({
@@ -166,7 +166,7 @@ export class Client {
   }
 
   /** The bytes of an output kept as a blob; checked against its hash. Rejects with `not_found` when it is not kept any more. */
-  fetchBlob(blob: string, options?: CallOptions): Promise<Uint8Array> {
+  fetchBlob(blob: string, options?: { signal?: AbortSignal }): Promise<Uint8Array> {
     return this.#blobs.fetch(blob as BlobHash, options)
   }
 

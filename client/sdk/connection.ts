@@ -148,21 +148,22 @@ export class Connection extends Emitter<Events> {
     this.#dialAgain = false
     let link: Link | null = null
     try {
-      const transport = await dialer.dial(dialling.signal)
-      await offer(transport, hello, {
-        welcome: Welcome,
-        clock,
-        signal: dialling.signal,
-        handlers: (wire, welcome) => {
-          const made: Link = new Link(wire, welcome, {
-            goAway: (goAway) => this.#goingAway(made, goAway),
-            ended: (end) => this.#down(made, end),
-          })
-          link = made
-          this.#dialling = null
-          this.#up(made)
-          return made.handlers()
-        },
+      await dialer.dial(dialling.signal, async (transport) => {
+        await offer(transport, hello, {
+          welcome: Welcome,
+          clock,
+          signal: dialling.signal,
+          handlers: (wire, welcome) => {
+            const made: Link = new Link(wire, welcome, {
+              goAway: (goAway) => this.#goingAway(made, goAway),
+              ended: (end) => this.#down(made, end),
+            })
+            link = made
+            this.#dialling = null
+            this.#up(made)
+            return made.handlers()
+          },
+        })
       })
     } catch (error) {
       // A link that came up and ended at once was reported by `ended`.

@@ -5,10 +5,11 @@ export interface Dialer {
   /** Where it dials, for people: a socket path or a URL. */
   readonly place: string
   /**
-   * A new transport, to be opened in the same turn. Rejects with a RoomdError where trying again is no use (`forbidden`,
-   * `unauthorized`), else with the platform's own error.
+   * Makes a transport and gives it to `take` in the very turn in which it opened, so that nothing that arrives is lost. Settles as
+   * `take` does; rejects with a RoomdError where trying again is no use (`forbidden`, `unauthorized`), else with the platform's
+   * own error.
    */
-  dial(signal: AbortSignal): Promise<Transport>
+  dial(signal: AbortSignal, take: (transport: Transport) => Promise<void>): Promise<void>
   /** Calls `appeared` whenever a daemon may have appeared, until the returned function is called. Holds the process meanwhile. */
   watch(appeared: () => void): () => void
   /** A path as the daemon understands it: absolute where both are on one machine. */

@@ -25,9 +25,9 @@ export function nodeDialer(options: NodeDialerOptions = {}): Dialer {
   return {
     place: socket,
     pid: process.pid,
-    async dial(signal) {
+    async dial(signal, take) {
       await checkOwner(socket)
-      return socketTransport(await dial(socket, signal))
+      return take(socketTransport(await dial(socket, signal)))
     },
     watch: (appeared) => watchFor(socket, appeared),
     resolvePath: (path) => resolve(path),

@@ -10,6 +10,7 @@
  *
  * A reader that is slow misses nothing and holds nothing up: it gets larger pieces.
  */
+import { RoomdError } from '../../protocol/errors.ts'
 import type { Output } from '../../protocol/notebook.ts'
 import type { ExecutionRecord, RecordChange } from './execution-record.ts'
 import { charsOf, textFrom } from './long-text.ts'
@@ -32,10 +33,14 @@ const KEPT_LINES = 1_000
 export async function* streamOutputs(
   record: ExecutionRecord,
   readText: ReadText,
+  signal?: AbortSignal,
 ): AsyncGenerator<Output, void> {
   const cursor = new Cursor(record)
+  const wake = (): void => cursor.wake()
+  signal?.addEventListener('abort', wake)
   try {
     for (;;) {
+      if (signal?.aborted) throw new RoomdError('client_aborted', 'reading the outputs was aborted')
       const index = cursor.next()
       if (index !== undefined) {
         const output = record.output(index)
@@ -50,6 +55,7 @@ export async function* streamOutputs(
       else await cursor.changed()
     }
   } finally {
+    signal?.removeEventListener('abort', wake)
     cursor.dispose()
   }
 }
@@ -140,6 +146,10 @@ class Cursor {
       case 'failed':
         break
     }
+    this.wake()
+  }
+
+  wake(): void {
     const wake = this.#wake
     this.#wake = null
     wake?.()

@@ -51,6 +51,7 @@ export class RoomSession extends Emitter<RoomEvents> {
   /** Set from OPENED until the picture is complete: what to tell then. */
   #completing: Resumed | 'first' | null = null
   #deferred: Uint8Array[] = []
+  /** Executions asked for, and those of which the daemon knows nothing. */
   readonly #asked = new Set<ExecutionId>()
   #ended: RoomdError | null = null
   #firstShown = { resolve: () => {}, reject: (_error: RoomdError) => {} }
@@ -123,6 +124,28 @@ export class RoomSession extends Emitter<RoomEvents> {
     if (this.#ended) throw this.#ended
     this.#document = document
     this.#attachDocument()
+  }
+
+  /** Before a close: waits until edits to the document are durable; rejects when that cannot be had now. */
+  async settleDocument(): Promise<void> {
+    const document = this.#document
+    if (!document || document.unconfirmed === 0) return
+    const { clock, waitMs } = this.#options
+    const left = (): RoomdError =>
+      new RoomdError(
+        'daemon_lost',
+        `${document.unconfirmed} edits to the document were not confirmed by the daemon and may be lost`,
+      )
+    if (!this.#channel) throw left()
+    let stop = () => {}
+    const late = new Promise<never>((_resolve, reject) => {
+      stop = clock.after(waitMs, () => reject(left()))
+    })
+    try {
+      await Promise.race([document.flush(), late])
+    } finally {
+      stop()
+    }
   }
 
   /** Detaches; what is open fails with `error`. Idempotent. */
@@ -262,6 +285,7 @@ export class RoomSession extends Emitter<RoomEvents> {
     const completed = this.#completing
     this.#completing = null
     this.#release()
+    this.#settle()
     if (completed === 'first') this.#firstShown.resolve()
     else {
       const { eventSeq: event_seq, docSeq: doc_seq } = this.mirror
@@ -274,17 +298,19 @@ export class RoomSession extends Emitter<RoomEvents> {
     for (const id of this.mirror.unsettled()) {
       if (this.#asked.has(id)) continue
       this.#asked.add(id)
-      this.#options
-        .getExecution(id)
-        .then(
-          (execution) => this.mirror.learn(execution),
-          // Whoever follows the run is told; nobody else has lost anything.
-          (error: Error) => this.mirror.record(id)?.fail(error),
-        )
-        .finally(() => {
+      this.#options.getExecution(id).then(
+        (execution) => {
           this.#asked.delete(id)
+          this.mirror.learn(execution)
           this.#state?.changed()
-        })
+        },
+        (error: Error) => {
+          // The daemon was away too long: asked again when it has shown the room. Else whoever follows the run is told, once.
+          if (error instanceof RoomdError && error.retryable) this.#asked.delete(id)
+          else this.mirror.record(id)?.fail(error)
+          this.#state?.changed()
+        },
+      )
     }
   }
 

@@ -11,6 +11,7 @@ import type { RoomEvents } from './room-events.ts'
 import type { RoomSession } from './room-session.ts'
 import type { RoomState } from './room-state.ts'
 import { Run } from './run.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 /** One edit, ids as plain text; see `Operation` in protocol/methods.ts. */
 export type EditOperation = MethodParams<'edit'>['operations'][number]
@@ -88,9 +89,9 @@ export class Room {
    * The shared document in the layout of Jupyter's YNotebook (`cells`: Y.Array of Y.Map; `meta`), bound both ways. Loads Yjs
    * with the first call; resolves when the content is here. The same Y.Doc every time.
    */
-  async doc(): Promise<Doc> {
+  async doc(options: { signal?: AbortSignal } = {}): Promise<Doc> {
     this.#loading ??= this.#loadDocument()
-    await this.#loading
+    await unlessAborted(this.#loading, options.signal, 'waiting for the document')
     const binding = this.#session.document
     if (!binding) throw this.#session.ended ?? new RoomdError('client_closed', 'this room was closed')
     return binding.doc
@@ -105,8 +106,9 @@ export class Room {
   }
 
   /** Resolves when every edit made to the Y.Doc until now is durable at the daemon. At once when there is none. */
-  async flush(): Promise<void> {
-    await this.#session.document?.flush()
+  async flush(options: { signal?: AbortSignal } = {}): Promise<void> {
+    const binding = this.#session.document
+    if (binding) await unlessAborted(binding.flush(), options.signal, 'waiting for edits to be durable')
   }
 
   async #loadDocument(): Promise<void> {
@@ -253,13 +255,13 @@ export class Room {
   // --- the end -------------------------------------------------------------------------------------------------------
 
   /**
-   * Detaches from the room; the room, its kernel and its runs go on. Waits until edits to the Y.Doc are durable (while the daemon
-   * is there) and rejects when they could not be; detached it is in any case. Idempotent.
+   * Detaches from the room; the room, its kernel and its runs go on. Waits until edits to the Y.Doc are durable and rejects when
+   * they could not be made so; detached it is in any case. Idempotent.
    */
   async close(): Promise<void> {
     if (this.#session.ended) return
     try {
-      if (this.state.attachment === 'attached') await this.flush()
+      await this.#session.settleDocument()
     } finally {
       this.end(new RoomdError('client_closed', 'this room was closed'))
     }

@@ -54,10 +54,10 @@ export class Run {
   /**
    * The outputs from the first one on, as they come, until the run has ended: showing each in turn shows everything exactly
    * once. Streams come in pieces of new text; see output-stream.ts for text that is rewritten. Can be called more than once, also
-   * after the end. Throws what `done` rejects with.
+   * after the end. Throws what `done` rejects with, or `client_aborted`; the run goes on.
    */
-  outputs(): AsyncGenerator<Output, void> {
-    return streamOutputs(this.#record, this.#readText)
+  outputs(options: { signal?: AbortSignal } = {}): AsyncGenerator<Output, void> {
+    return streamOutputs(this.#record, this.#readText, options.signal)
   }
 
   /** Interrupts it if it runs, cancels it if it is queued, changes nothing if it has ended. */

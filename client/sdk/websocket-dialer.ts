@@ -22,7 +22,8 @@ export function webSocketDialer({ url, token }: WebSocketDialerOptions): Dialer 
     // Without the query: it may hold a token.
     place: `${target.origin === 'null' ? `${target.protocol}//${target.host}` : target.origin}${target.pathname}`,
     pid: node ? process.pid : 0,
-    dial: (signal) => (node ? dialNode(target, token, signal) : dialBrowser(target, token, signal)),
+    dial: (signal, take) =>
+      node ? dialNode(target, token, signal, take) : dialBrowser(target, token, signal, take),
     watch() {
       // Nothing tells when a remote daemon appears; the process must live until the next attempt.
       const hold = setInterval(() => {}, 60_000)
@@ -54,29 +55,29 @@ function isNode(): boolean {
   return typeof process === 'object' && typeof process.versions?.node === 'string'
 }
 
-async function dialNode(target: URL, token: string | undefined, signal: AbortSignal) {
+type Take = Parameters<Dialer['dial']>[1]
+
+async function dialNode(target: URL, token: string | undefined, signal: AbortSignal, take: Take) {
   const { WebSocket } = await import('ws')
   const socket = new WebSocket(target, {
     headers: token ? { authorization: `Bearer ${token}` } : {},
     perMessageDeflate: false,
   })
-  await opened(socket as unknown as WebSocketLike, signal, (refuse) => {
+  return opened(socket as unknown as WebSocketLike, signal, take, (refuse) => {
     socket.on('unexpected-response', (_request, response) => {
       response.resume()
       refuse(refusal(target, response.statusCode ?? 0))
     })
   })
-  return webSocketTransport(socket as unknown as WebSocketLike)
 }
 
-async function dialBrowser(target: URL, token: string | undefined, signal: AbortSignal) {
+async function dialBrowser(target: URL, token: string | undefined, signal: AbortSignal, take: Take) {
   const Native = (globalThis as { WebSocket?: new (url: URL) => WebSocketLike }).WebSocket
   if (!Native) throw new RoomdError('unsupported', 'this platform has no WebSocket; a Unix socket needs Node')
   const wanted = new URL(target)
   if (token) wanted.searchParams.set('token', token)
   const socket = new Native(wanted)
-  await opened(socket, signal)
-  return webSocketTransport(socket)
+  return opened(socket, signal, take)
 }
 
 function refusal(target: URL, status: number): Error {
@@ -89,6 +90,7 @@ function refusal(target: URL, status: number): Error {
 function opened(
   socket: WebSocketLike,
   signal: AbortSignal,
+  take: Take,
   watchRefusal?: (refuse: (error: Error) => void) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -108,7 +110,7 @@ function opened(
     watchRefusal?.(fail)
     socket.addEventListener('open', () => {
       settle()
-      resolve()
+      resolve(take(webSocketTransport(socket)))
     })
     socket.addEventListener('error', (event) => {
       const message = (event as { message?: unknown } | null)?.message

@@ -233,3 +233,17 @@ test('doc() rejects when the room is closed before the content came', async () =
   await room.close()
   await failed
 })
+
+test('closing while edits cannot be confirmed says so, and closes', async () => {
+  const kept = new Kept()
+  const daemon = await fixture.daemon(kept.script)
+  kept.live = daemon.peers
+  const client = await fixture.connect()
+  const room = await client.openRoom({ path: '/x' })
+  const doc = await room.doc()
+  await daemon.kill()
+  await until('the loss to be noticed', () => !client.connected)
+  doc.getText('t').insert(0, 'lost')
+  await expect(room.close()).rejects.toMatchObject({ code: 'daemon_lost' })
+  expect(room.state.attachment).toBe('closed')
+})

@@ -566,6 +566,20 @@ describe('runs', () => {
     expect(shown).toBe(whole)
   })
 
+  test('one who stops reading leaves the run alone', async () => {
+    await fixture.daemon(executing())
+    const client = await fixture.connect()
+    const room = await client.openRoom({ path: '/x' })
+    const run = await room.execute('a')
+    const abort = new AbortController()
+    const read = expect(run.outputs({ signal: abort.signal }).next()).rejects.toMatchObject({
+      code: 'client_aborted',
+    })
+    abort.abort()
+    await read
+    expect(run.execution.status).toBe('queued')
+  })
+
   test('closing the room ends what waits for the run', async () => {
     await fixture.daemon(executing())
     const client = await fixture.connect()

@@ -11,6 +11,7 @@ import { FrameType } from '../../protocol/frames.ts'
 import type { Cell, Readiness } from '../../protocol/notebook.ts'
 import { accept } from '../../protocol/wire/handshake.ts'
 import { socketTransport } from '../../protocol/wire/socket-transport.ts'
+import type { Transport } from '../../protocol/wire/transport.ts'
 import type { Wire } from '../../protocol/wire/wire.ts'
 
 export const notebookId = '11111111-1111-4111-8111-111111111111'
@@ -77,9 +78,9 @@ export class ScriptedDaemon {
   readonly requests: { peer: Peer; channel: number; request: Request }[] = []
   readonly opens: { peer: Peer; channel: number; open: Open }[] = []
   script: Script
-  readonly #server: Server
+  readonly #server: Server | null
 
-  private constructor(script: Script, server: Server) {
+  private constructor(script: Script, server: Server | null) {
     this.script = script
     this.#server = server
   }
@@ -87,12 +88,17 @@ export class ScriptedDaemon {
   static async start(socket: string, script: Script = {}): Promise<ScriptedDaemon> {
     const server = createServer()
     const daemon = new ScriptedDaemon(script, server)
-    server.on('connection', (connection) => daemon.#accept(socketTransport(connection)))
+    server.on('connection', (connection) => daemon.accept(socketTransport(connection)))
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
       server.listen(socket, resolve)
     })
     return daemon
+  }
+
+  /** Without a socket of its own. */
+  static onTransports(script: Script): ScriptedDaemon {
+    return new ScriptedDaemon(script, null)
   }
 
   get live(): Peer[] {
@@ -101,12 +107,13 @@ export class ScriptedDaemon {
 
   /** As SIGKILL: connections break, the socket is gone. */
   async kill(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    const server = this.#server
+    const closed = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()))
     for (const peer of this.live) peer.wire.destroy('killed')
     await closed
   }
 
-  #accept(transport: ReturnType<typeof socketTransport>): void {
+  accept(transport: Transport): void {
     accept(transport, {
       hello: Hello,
       onHello: () => ({
