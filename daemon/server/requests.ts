@@ -64,7 +64,8 @@ export class Requests {
   readonly #kind: MethodRule['channel']
   readonly #port: RequestPort
   readonly #perform: (call: Call) => unknown
-  readonly #open = new Map<number, OpenRequest>()
+  /** Made for the first request: thousands of channels only listen. */
+  #open: Map<number, OpenRequest> | null = null
   #ended = false
 
   /** `perform` answers a value or a promise of one; a RoomdError it throws becomes the error response. */
@@ -84,7 +85,7 @@ export class Requests {
       return
     }
     const { request } = read
-    if (this.#open.has(request.id)) {
+    if (this.#open?.has(request.id)) {
       // Two answers of one id could not be told apart: the first request might be taken for failed although it took effect.
       this.#port.fail(`request id ${request.id} is in use on this channel; use a new one for each request`)
       return
@@ -110,7 +111,7 @@ export class Requests {
       this.#port.fail('a CANCEL is a map with the id of a request')
       return
     }
-    const request = this.#open.get(id)
+    const request = this.#open?.get(id)
     if (request)
       this.#stopWaiting(
         id,
@@ -122,9 +123,9 @@ export class Requests {
   /** The channel is gone: aborts all, answers none. */
   end(reason: string): void {
     this.#ended = true
-    const open = [...this.#open.values()]
-    this.#open.clear()
-    for (const request of open) {
+    const open = this.#open
+    this.#open = null
+    for (const request of open?.values() ?? []) {
       request.finish()
       request.abort(new RoomdError('outcome_unknown', reason))
     }
@@ -177,6 +178,7 @@ export class Requests {
   #run(request: Request, call: Call, bytes: number): void | Promise<void> {
     const { id } = request
     const { context } = call
+    this.#open ??= new Map()
     this.#open.set(id, context)
     if (request.deadline_ms !== undefined) this.#startDeadline(id, context, request.deadline_ms, call.rule)
     let result: unknown
@@ -223,14 +225,14 @@ export class Requests {
     // What the abort sets off ends within this turn and knows best what happened; only then is the error the answer.
     setImmediate(() => {
       if (!context.finish()) return
-      this.#open.delete(id)
+      this.#open?.delete(id)
       this.#refuse(id, error)
     })
   }
 
   #answer(id: number, call: Call, result: unknown): void {
     if (!call.context.finish()) return
-    this.#open.delete(id)
+    this.#open?.delete(id)
     const value = result instanceof WithBlob ? result.value : result
     try {
       this.#port.send(FrameType.RESPONSE, encode({ id, ok: true, value }))
@@ -246,7 +248,7 @@ export class Requests {
   #fail(id: number, call: Call, error: unknown): void {
     if (!(error instanceof RoomdError)) this.#port.defect(call.method, error)
     if (!call.context.finish()) return
-    this.#open.delete(id)
+    this.#open?.delete(id)
     this.#refuse(id, error)
   }
 

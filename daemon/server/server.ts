@@ -2,7 +2,6 @@
  * All connections of the daemon, whatever listener they came from. Does the handshake, holds what needs rooms until they are
  * ready, and leads everybody out at the end.
  */
-import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { type GoAway, Hello, type Welcome } from '../../protocol/channels.ts'
@@ -37,6 +36,7 @@ export class Server {
   readonly #connections = new Set<Connection>()
   /** Transports whose handshake is not done. */
   readonly #arriving = new Set<Transport>()
+  #accepted = 0
   #stopping = false
   #closed = false
   #whenEmpty: (() => void) | null = null
@@ -73,7 +73,7 @@ export class Server {
         this.#arriving.delete(transport)
         const connection = new Connection({
           wire,
-          identity: identityOf(hello, scope),
+          identity: this.#identity(hello, scope),
           gate: this.#gate,
           methods: this.#methods,
           clock,
@@ -160,6 +160,16 @@ export class Server {
     }
   }
 
+  #identity(hello: ParsedHello, scope: Scope): PeerIdentity {
+    return {
+      connectionId: String(++this.#accepted),
+      clientInstance: hello.client_instance,
+      label: cleanLabel(hello.label, hello.client.name),
+      kind: hello.kind,
+      scope,
+    }
+  }
+
   #touchLater(): void {
     this.#options.clock.after(TOUCH_MS, () => {
       if (this.#closed) return
@@ -168,16 +178,6 @@ export class Server {
       }
       this.#touchLater()
     })
-  }
-}
-
-function identityOf(hello: ParsedHello, scope: Scope): PeerIdentity {
-  return {
-    connectionId: randomUUID(),
-    clientInstance: hello.client_instance,
-    label: cleanLabel(hello.label, hello.client.name),
-    kind: hello.kind,
-    scope,
   }
 }
 
