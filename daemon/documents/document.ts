@@ -92,6 +92,8 @@ export class NotebookDocument implements RoomDocument {
   #views = new WeakMap<CellMap, DocumentCellView>()
   /** The transaction that runs is a peer's update. */
   #remote = false
+  /** What the transaction did is to be taken back, and not to be looked at. */
+  #failed = false
   /** The one step of operations that changed the list only once. */
   #step: ListStep | null = null
   /** What the observers saw of the transaction that runs. */
@@ -174,7 +176,10 @@ export class NotebookDocument implements RoomDocument {
       if (isPending(this.#doc)) throw outOfReach()
       const list = cellsOf(this.#doc)
       checkTouched(transaction, list)
-      if (transaction.changed.has(list as unknown as ChangedType)) separateDuplicates(list, this.#cells)
+      if (!transaction.changed.has(list as unknown as ChangedType)) return
+      // Yjs takes own changes among a peer's for a stolen client id.
+      transaction.local = true
+      separateDuplicates(list, this.#cells)
     })
   }
 
@@ -199,8 +204,16 @@ export class NotebookDocument implements RoomDocument {
     this.#seen = nothingSeen()
     this.#remote = false
     this.#step = null
+    this.#failed = false
     try {
-      this.#doc.transact(run)
+      this.#doc.transact((transaction) => {
+        try {
+          run(transaction)
+        } catch (thrown) {
+          this.#failed = true
+          throw thrown
+        }
+      })
     } catch (thrown) {
       this.#rebuild()
       if (thrown instanceof RoomdError) throw thrown
@@ -217,6 +230,7 @@ export class NotebookDocument implements RoomDocument {
   #observe(doc: Y.Doc): void {
     const cells = cellsOf(doc)
     cells.observeDeep((told) => {
+      if (this.#failed) return
       const events = told as Event[]
       for (const event of events) {
         const cell = cellAround(event.target, cells)
