@@ -1,6 +1,9 @@
 /** Connecting to a Unix socket. Node only. */
 import { connect, type Socket } from 'node:net'
 
+/** Short enough to be at once, long enough not to burn a core while a stopped listener holds a full backlog. */
+const RETRY_MS = 1
+
 /**
  * A connected socket, or the system's error (`ENOENT`: no socket, `ECONNREFUSED`: nobody listens). A connect that is refused
  * because the listener's backlog is full (`EAGAIN`) is retried at once, until `signal` aborts.
@@ -21,7 +24,7 @@ export function dial(path: string, signal?: AbortSignal): Promise<Socket> {
       const failed = (error: NodeJS.ErrnoException): void => {
         settle()
         socket.destroy()
-        if (error.code === 'EAGAIN') setImmediate(attempt)
+        if (error.code === 'EAGAIN') setTimeout(attempt, RETRY_MS)
         else reject(error)
       }
       const connected = (): void => {

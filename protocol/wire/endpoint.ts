@@ -261,7 +261,12 @@ export class Endpoint implements Wire {
   }
 
   #writable(channel: number): void {
-    if (this.#state === 'open') this.handlers.writable?.(channel)
+    if (this.#state !== 'open') return
+    try {
+      this.handlers.writable?.(channel)
+    } catch (error) {
+      this.#refuse(error)
+    }
   }
 
   #close(end: WireEnd): void {

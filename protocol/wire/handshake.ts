@@ -7,21 +7,14 @@
  * looks, and sends nothing more before WELCOME.
  */
 import type { z } from 'zod'
-import { type Clock, systemClock } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { decode, encode } from '../codec.ts'
-import { RoomdError, toWireError } from '../errors.ts'
-import { FrameType, frameRules, HANDSHAKE_MS, type Side } from '../frames.ts'
-import { Endpoint } from './endpoint.ts'
-import {
-  chooseVersion,
-  ourVersions,
-  PREAMBLE_BYTES,
-  preamble,
-  readPreamble,
-  type VersionRange,
-} from './preamble.ts'
-import type { Framing, Transport } from './transport.ts'
-import type { Wire, WireEnd, WireHandlers } from './wire.ts'
+import { RoomdError } from '../errors.ts'
+import { FrameType, frameRules } from '../frames.ts'
+import { BrokenHandshake, Opening } from './opening.ts'
+import type { VersionRange } from './preamble.ts'
+import type { Transport } from './transport.ts'
+import type { Wire, WireHandlers } from './wire.ts'
 
 export interface OfferOptions<W extends z.ZodType> {
   /** Schema of the WELCOME payload, e.g. `Welcome` or `HostWelcome`. */
@@ -51,7 +44,7 @@ export function offer<W extends z.ZodType>(
   return new Promise((resolve, reject) => {
     let abort = (): void => {}
     const forget = (): void => signal?.removeEventListener('abort', abort)
-    const shake = new Handshake(transport, 'client', options, {
+    const opening = new Opening(transport, 'client', options, {
       version: (endpoint) => endpoint.send(FrameType.HELLO, 0, encode(hello)),
       value: ({ endpoint, done }, type, payload) => {
         const welcome = expect(FrameType.WELCOME, options.welcome, type, payload)
@@ -72,7 +65,7 @@ export function offer<W extends z.ZodType>(
         reject(error)
       },
     })
-    abort = () => shake.abandon(new RoomdError('client_aborted', 'connecting was aborted'))
+    abort = () => opening.abandon(new RoomdError('client_aborted', 'connecting was aborted'))
     if (signal?.aborted) abort()
     else signal?.addEventListener('abort', abort, { once: true })
   })
@@ -102,7 +95,7 @@ export function accept<H extends z.ZodType>(
 ): Promise<{ wire: Wire; hello: z.output<H> }> {
   return new Promise((resolve, reject) => {
     let greeted = false
-    new Handshake(transport, 'daemon', options, {
+    new Opening(transport, 'daemon', options, {
       version: () => {},
       value: ({ endpoint, done, over }, type, payload) => {
         if (greeted) throw new RoomdError('invalid_argument', 'nothing may be sent between HELLO and WELCOME')
@@ -126,161 +119,6 @@ export function accept<H extends z.ZodType>(
   })
 }
 
-/** What a side may do with the running handshake. */
-interface Shaking {
-  readonly endpoint: Endpoint
-  /** Hands the connection over. */
-  readonly done: (handlers: () => WireHandlers) => void
-  readonly over: () => boolean
-}
-
-/** In what the sides differ. */
-interface Part {
-  /** The version is chosen. */
-  version(endpoint: Endpoint): void
-  /** A value arrived before the handshake was done. What it throws refuses the connection. */
-  value(shaking: Shaking, type: FrameType, payload: Uint8Array): void | Promise<void>
-  /** The other side's bytes are wrong. */
-  broken(message: string): RoomdError
-  late(): RoomdError
-  lost(end: WireEnd): RoomdError
-  /** At most once, and not after `done`. */
-  failed(error: RoomdError): void
-}
-
-class BrokenHandshake extends Error {}
-
-/** What both sides share: preamble, time limit, and one outcome. */
-class Handshake {
-  readonly #part: Part
-  readonly #endpoint: Endpoint
-  readonly #framing: Framing
-  readonly #versions: VersionRange
-  readonly #cancelTimeout: () => void
-  #state: 'preamble' | 'hello' | 'over' = 'preamble'
-  #start = new Uint8Array(0)
-
-  constructor(
-    transport: Transport,
-    side: Side,
-    options: { clock?: Clock; timeoutMs?: number; versions?: VersionRange },
-    part: Part,
-  ) {
-    const clock = options.clock ?? systemClock
-    this.#part = part
-    this.#framing = transport.framing
-    this.#versions = options.versions ?? ourVersions
-    this.#endpoint = new Endpoint({
-      transport,
-      side,
-      clock,
-      handlers: {
-        value: (type, _channel, payload) => this.#value(type, payload),
-        closed: (end) => this.#closed(end),
-      },
-    })
-    this.#cancelTimeout = clock.after(options.timeoutMs ?? HANDSHAKE_MS, () => this.#giveUp(part.late()))
-    transport.open({
-      data: (bytes) => this.#receive(bytes),
-      drain: () => this.#endpoint.drained(),
-      closed: (error) => this.#endpoint.transportClosed(error),
-    })
-    transport.write([preamble(this.#versions)])
-  }
-
-  /** Ends it without telling the other side. */
-  abandon(error: RoomdError): void {
-    if (this.#settle(error)) this.#endpoint.destroy(error.message)
-  }
-
-  #receive(bytes: Uint8Array): void {
-    if (this.#state !== 'preamble') {
-      this.#endpoint.receive(bytes)
-      return
-    }
-    // Over messages the preamble is one message of its own.
-    if (this.#framing === 'message' && bytes.length !== PREAMBLE_BYTES) {
-      this.#giveUp(
-        this.#part.broken(`the first message has ${bytes.length} bytes and not the 8 of a preamble`),
-      )
-      return
-    }
-    const start = this.#start.length === 0 ? bytes : joined(this.#start, bytes)
-    const result = readPreamble(start)
-    switch (result.kind) {
-      case 'incomplete':
-        this.#start = new Uint8Array(start)
-        return
-      case 'foreign':
-        this.#giveUp(this.#part.broken(result.message))
-        return
-      case 'versions': {
-        const choice = chooseVersion(this.#endpoint.side, this.#versions, result.versions)
-        if (choice.kind === 'none') {
-          this.#refuse(new RoomdError('unsupported', choice.message))
-          return
-        }
-        this.#state = 'hello'
-        this.#start = new Uint8Array(0)
-        this.#part.version(this.#endpoint)
-        const rest = start.subarray(PREAMBLE_BYTES)
-        if (rest.length > 0) this.#endpoint.receive(rest)
-      }
-    }
-  }
-
-  #value(type: FrameType, payload: Uint8Array): void | Promise<void> {
-    const shaking: Shaking = {
-      endpoint: this.#endpoint,
-      done: (handlers) => {
-        this.#endpoint.handlers = handlers()
-        this.#state = 'over'
-        this.#cancelTimeout()
-      },
-      over: () => this.#state === 'over',
-    }
-    const refuse = (error: unknown): void =>
-      this.#refuse(
-        error instanceof BrokenHandshake
-          ? this.#part.broken(error.message)
-          : RoomdError.fromWire(toWireError(error)),
-      )
-    try {
-      return this.#part.value(shaking, type, payload)?.catch(refuse)
-    } catch (error) {
-      refuse(error)
-    }
-  }
-
-  /** A daemon tells whoever came what was wrong; a client that finds no daemon has nobody to tell. */
-  #giveUp(error: RoomdError): void {
-    if (this.#endpoint.side === 'daemon') this.#refuse(error)
-    else this.abandon(error)
-  }
-
-  #refuse(error: RoomdError): void {
-    if (!this.#settle(error)) return
-    const code = error.code === 'client_protocol' ? 'invalid_argument' : error.toWire().code
-    this.#endpoint.fail(code, error.message)
-  }
-
-  #closed(end: WireEnd): void {
-    this.#settle(
-      end.cause === 'error' && end.code !== undefined
-        ? new RoomdError(end.code, end.message)
-        : this.#part.lost(end),
-    )
-  }
-
-  #settle(error: RoomdError): boolean {
-    if (this.#state === 'over') return false
-    this.#state = 'over'
-    this.#cancelTimeout()
-    this.#part.failed(error)
-    return true
-  }
-}
-
 function expect<S extends z.ZodType>(
   wanted: typeof FrameType.HELLO | typeof FrameType.WELCOME,
   schema: S,
@@ -295,11 +133,4 @@ function expect<S extends z.ZodType>(
   throw new BrokenHandshake(
     `${name} is wrong at "${issue?.path.map(String).join('.') ?? ''}": ${issue?.message ?? 'invalid'}`,
   )
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(a.length + b.length)
-  whole.set(a)
-  whole.set(b, a.length)
-  return whole
 }

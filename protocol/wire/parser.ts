@@ -92,7 +92,7 @@ export class Parser {
     while (at < chunk.length && !this.#stopped) {
       const current = this.#current
       if (current !== null) {
-        const piece = chunk.subarray(at, at + current.left)
+        const piece = view(chunk, at, Math.min(current.left, chunk.length - at))
         current.value?.assembly.add(piece, current.left)
         current.left -= piece.length
         at += piece.length
@@ -164,7 +164,7 @@ export class Parser {
     if (!this.#sink.frame(type, channel, length, before === undefined))
       return this.#enter({ value: null, more: false, left: length }, at, chunk)
     if (before === undefined && !more && chunk.length - at >= length) {
-      this.#sink.value(type, channel, chunk.subarray(at, at + length))
+      this.#sink.value(type, channel, view(chunk, at, length))
       return at + length
     }
     const value = before ?? { type, channel, assembly: new Assembly() }
@@ -179,7 +179,7 @@ export class Parser {
 
   /** Starts on a frame's payload; an empty one is over at once. */
   #enter(current: Current, at: number, chunk: Uint8Array): number {
-    const piece = chunk.subarray(at, at + current.left)
+    const piece = view(chunk, at, Math.min(current.left, chunk.length - at))
     if (piece.length > 0) current.value?.assembly.add(piece, current.left)
     current.left -= piece.length
     this.#current = current
@@ -211,6 +211,11 @@ export class Parser {
         )
     }
   }
+}
+
+/** A plain Uint8Array also where the chunk is a Node Buffer: cheaper to make, and the same type in every environment. */
+function view(bytes: Uint8Array, at: number, length: number): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset + at, length)
 }
 
 function byte(bytes: Uint8Array, at: number): number {

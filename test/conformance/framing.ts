@@ -348,11 +348,8 @@ export function framingConformance(maker: TransportMaker): void {
       expect((await rejection(left)).code).toBe('daemon_lost')
     })
 
-    const raised = async (): Promise<{
-      side: Omit<Side, 'wire'>
-      wire: Wire
-      peer: ReturnType<typeof plain>
-    }> => {
+    /** A daemon's side that has greeted a peer whose frames are made by hand; channels 1 and 3 are open. */
+    const raised = async () => {
       const pair = await maker.pair()
       const { side, accepted } = acceptPlainly(pair.daemon)
       const peer = plain(pair.client)
@@ -361,7 +358,7 @@ export function framingConformance(maker: TransportMaker): void {
       const { wire } = await accepted
       wire.openChannel(1)
       wire.openChannel(3)
-      return { side, wire, peer }
+      return { side, peer, framing: pair.client.framing }
     }
 
     it('steps over types it does not know, in fragments or not', async () => {
@@ -379,9 +376,7 @@ export function framingConformance(maker: TransportMaker): void {
     })
 
     it('refuses a value over its cap by its headers, says too_large and closes', async () => {
-      const { side, peer, wire } = await raised()
-      const framing = maker.name.includes('WebSocket') ? 'message' : 'stream'
-      expect(wire.side).toBe('daemon')
+      const { side, peer, framing } = await raised()
       peer.write(raw(framing, CANCEL, 1, new Uint8Array(frameRules[CANCEL].cap + 1)))
       await until('the connection closes', () => peer.closed)
       expect(peer.error?.code).toBe('too_large')
@@ -391,8 +386,7 @@ export function framingConformance(maker: TransportMaker): void {
     })
 
     it('refuses a run of fragments when its sum passes the cap', async () => {
-      const { side, peer } = await raised()
-      const framing = maker.name.includes('WebSocket') ? 'message' : 'stream'
+      const { side, peer, framing } = await raised()
       const fragment = new Uint8Array(MAX_FRAME_PAYLOAD)
       const frames = frameRules[REQUEST].cap / MAX_FRAME_PAYLOAD
       for (let n = 0; n < frames; n++) peer.write(more(framing, REQUEST, 1, fragment))
@@ -404,8 +398,8 @@ export function framingConformance(maker: TransportMaker): void {
     })
 
     it('refuses frames that only the daemon sends, and values begun without credit', async () => {
-      const framing = maker.name.includes('WebSocket') ? 'message' : 'stream'
       const first = await raised()
+      const { framing } = first
       first.peer.write(raw(framing, WELCOME, 0, encode(welcome)))
       await until('the connection closes', () => first.peer.closed)
       expect(first.peer.error?.message).toContain('WELCOME')
