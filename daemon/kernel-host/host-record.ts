@@ -1,46 +1,27 @@
 /**
- * `host.json` in the kernel's folder: who holds the kernel. Information for the next daemon; believed only as far as pids with
- * their start times, and the nonce that the host answers with, agree.
+ * `host.json` in the kernel's folder: who holds the kernel. Written as soon as the kernel's process exists, by Node's own means
+ * only, so that a host that fails right after leaves a kernel that can be found. Readers: daemon/kernels/host-records.ts.
  */
-import { z } from 'zod'
-import { HostLaunch } from '../../protocol/kernel-host.ts'
-import { type KernelFolder, readIfThere, writeWhole } from './folder.ts'
+import type { HostLaunch } from '../../protocol/kernel-host.ts'
+import { VERSION } from '../../protocol/version.ts'
+import { type KernelFolder, writeWhole } from './folder.ts'
+import { identify, type ProcessIdentity } from './process-identity.ts'
 
-const Identity = z.looseObject({ pid: z.number().int(), started: z.number().nullable() })
-
-export const HostRecord = z.looseObject({
-  nonce: z.string(),
-  host: Identity,
+export interface HostRecord {
+  readonly nonce: string
+  readonly host: ProcessIdentity
   /** null: the kernel could not be started. */
-  kernel: Identity.nullable(),
-  socket: z.string(),
-  version: z.string(),
-})
-export type HostRecord = z.output<typeof HostRecord>
-
-/** null when there is none, or what is there is no record (a disk that was full). */
-export function readHostRecord(folder: KernelFolder): HostRecord | null {
-  return readAs(HostRecord, folder.host)
+  readonly kernel: ProcessIdentity | null
+  readonly socket: string
+  readonly version: string
 }
 
-export function readLaunch(folder: KernelFolder): HostLaunch | null {
-  return readAs(HostLaunch, folder.launch)
-}
-
-export function writeHostRecord(folder: KernelFolder, record: HostRecord): void {
+export function writeHostRecord(
+  folder: KernelFolder,
+  launch: HostLaunch,
+  kernel: ProcessIdentity | null,
+): void {
+  const { nonce, socket } = launch
+  const record: HostRecord = { nonce, host: identify(process.pid), kernel, socket, version: VERSION }
   writeWhole(folder.host, JSON.stringify(record))
-}
-
-function readAs<S extends z.ZodType>(schema: S, path: string): z.output<S> | null {
-  const text = readIfThere(path)
-  if (text === null) return null
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    // Half a file is as good as none.
-    return null
-  }
-  const parsed = schema.safeParse(value)
-  return parsed.success ? parsed.data : null
 }

@@ -17,13 +17,15 @@ import type { Channel, ConnectionInfo } from './connection-file.ts'
 import { EventStream } from './event-stream.ts'
 import { type KernelFolder, lastLines, trimLog } from './folder.ts'
 import { writeHostRecord } from './host-record.ts'
+import { Interrupt } from './interrupt.ts'
 import { decodeMessage, dictionary, encodeMessage, type OutgoingMessage } from './jupyter-message.ts'
 import type { KernelExit, KernelProcess } from './kernel-process.ts'
 import { type Launched, launchOnTcp, tryAgainOnTcp } from './launch.ts'
 import { OrphanGrace } from './orphan-grace.ts'
 import { outOfMemory, readOomKills } from './out-of-memory.ts'
+import { preparation } from './preparation.ts'
 import { Pressure } from './pressure.ts'
-import { identify, residentMemory } from './process-identity.ts'
+import { residentMemory } from './process-identity.ts'
 import { Readiness } from './readiness.ts'
 import { SendLog } from './send-log.ts'
 import { HostServer } from './server.ts'
@@ -37,6 +39,7 @@ const OWN = 'roomd-host-'
 const QUIET_MS = 30
 /** How long what is not acknowledged is held ready for a daemon after the kernel's end. */
 const FAREWELL_MS = 30_000
+const STARTING_MS = 180_000
 const HOUSEKEEPING_MS = 10_000
 const KERNEL_LOG_BYTES = 8 * 1024 * 1024
 
@@ -48,6 +51,7 @@ export class KernelHost {
   readonly #sends: SendLog
   readonly #events: EventStream
   readonly #settling: Settling
+  readonly #interrupt: Interrupt
   readonly #orphan: OrphanGrace
   readonly #server: HostServer
   #process: KernelProcess
@@ -92,6 +96,7 @@ export class KernelHost {
       pressure: (bytes, diskRefuses) => this.#pressure.update(bytes, diskRefuses),
       trouble: log,
     })
+    this.#interrupt = new Interrupt(clock)
     this.#settling = new Settling({
       clock,
       newId: () => `${OWN}${randomUUID()}`,
@@ -102,8 +107,10 @@ export class KernelHost {
       log('no daemon for the orphan grace: ending the idle kernel')
       void this.#end(5_000).then(() => this.#leave())
     })
-    this.#orphan.update({ daemon: false, idle: true })
-    this.#record()
+    // A kernel that is still starting is not idle.
+    this.#orphan.update({ daemon: false, idle: false })
+    this.#giveUpStarting()
+    if (launch.adopt !== undefined) writeHostRecord(folder, launch, launched.process.identity)
     this.#server = new HostServer({
       socket: launch.socket,
       welcome: {
@@ -118,7 +125,7 @@ export class KernelHost {
       actions: {
         status: () => ({ status: this.#status() }),
         send: (params) => this.#send(params),
-        interrupt: () => this.#interrupt(),
+        interrupt: () => this.#interruptKernel(),
         shutdown: async ({ grace_ms }) => {
           await this.#end(grace_ms)
           await this.#events.given(this.#events.last)
@@ -191,7 +198,15 @@ export class KernelHost {
     const pid = this.#process.identity?.pid
     if (this.#state !== 'starting' || pid === undefined) return
     this.#state = 'ready'
+    const code = this.#launch.adopt === undefined ? preparation(info) : null
+    if (code !== null)
+      this.#transmit('shell', {
+        msgId: `${OWN}${randomUUID()}`,
+        msgType: 'execute_request',
+        content: { code, silent: true, store_history: false, user_expressions: {}, allow_stdin: false },
+      })
     this.#events.push({ kind: 'ready', pid, info })
+    this.#orphan.update({ idle: this.#settling.idle })
   }
 
   #received(channel: Channel, parts: Buffer[]): void {
@@ -222,6 +237,7 @@ export class KernelHost {
       else if (channel === 'stdin') this.#waitingInput = message.msgType === 'input_request'
       else if (message.msgType === 'status' && content.execution_state === 'idle')
         this.#settling.kernelIdle(message.parentId)
+      else if (message.msgType === 'execute_input') this.#interrupt.begun(message.parentId)
     } catch (error) {
       const reason = `a message on ${channel} could not be read: ${error instanceof Error ? error.message : String(error)}`
       this.#log(reason)
@@ -241,6 +257,7 @@ export class KernelHost {
 
   #settled(requestId: string, reply: Record<string, unknown> | null): void {
     this.#waitingInput = false
+    this.#interrupt.settled(requestId)
     this.#events.push({ kind: 'settled', request_id: requestId, reply })
     this.#sends.settled(requestId)
     this.#orphan.update({ idle: this.#settling.idle })
@@ -279,18 +296,20 @@ export class KernelHost {
     this.#channels?.send(channel, encodeMessage(message, this.#info.key, this.#launch.kernel_id))
   }
 
-  #interrupt(): Record<string, never> {
+  async #interruptKernel(): Promise<Record<string, never>> {
     if (this.#state === 'dead')
       throw new RoomdError('kernel_died', 'there is nothing to interrupt: the kernel has ended')
     // A stopped kernel could not act on it.
     this.#pressure.suspend()
-    if (this.#launch.interrupt_mode === 'signal') this.#process.interrupt()
-    else
-      this.#transmit('control', {
-        msgId: `${OWN}${randomUUID()}`,
-        msgType: 'interrupt_request',
-        content: {},
-      })
+    await this.#interrupt.deliver(this.#settling.running, () => {
+      if (this.#launch.interrupt_mode === 'signal') this.#process.interrupt()
+      else
+        this.#transmit('control', {
+          msgId: `${OWN}${randomUUID()}`,
+          msgType: 'interrupt_request',
+          content: {},
+        })
+    })
     return {}
   }
 
@@ -362,7 +381,6 @@ export class KernelHost {
     this.#info = info
     this.#process = kernel
     this.#pressure = new Pressure(kernel)
-    this.#record()
     this.#attach()
   }
 
@@ -406,21 +424,20 @@ export class KernelHost {
     return this.#settling.idle ? 'idle' : 'busy'
   }
 
-  #record(): void {
-    writeHostRecord(this.#folder, {
-      nonce: this.#launch.nonce,
-      host: { ...identify(process.pid) },
-      kernel: this.#process.identity === null ? null : { ...this.#process.identity },
-      socket: this.#launch.socket,
-      version: VERSION,
-    })
-  }
-
   /** A dead kernel's host waits a while for a daemon that wants the rest; the spool keeps it beyond that. */
   #farewell(): void {
     if (this.#state !== 'dead') return
     this.#clock.after(FAREWELL_MS, () => {
       if (this.#server.connections === 0) void this.#leave()
+    })
+  }
+
+  /** A kernel that never gets ready ends with the daemon that wanted it: that daemon's own limit is shorter. */
+  #giveUpStarting(): void {
+    this.#clock.after(STARTING_MS, () => {
+      if (this.#state !== 'starting' || this.#launch.adopt !== undefined) return
+      if (this.#server.connections > 0) this.#giveUpStarting()
+      else void this.#end(1_000).then(() => this.#leave())
     })
   }
 

@@ -5,6 +5,7 @@
 import type { HostLaunch } from '../../protocol/kernel-host.ts'
 import { type ConnectionInfo, ipcConnection, tcpConnection, writeConnectionFile } from './connection-file.ts'
 import type { KernelFolder } from './folder.ts'
+import { writeHostRecord } from './host-record.ts'
 import { type KernelProcess, startKernelProcess } from './kernel-process.ts'
 
 export interface Launched {
@@ -24,10 +25,9 @@ export async function launchOnTcp(folder: KernelFolder, launch: HostLaunch): Pro
 function launchWith(folder: KernelFolder, launch: HostLaunch, info: ConnectionInfo): Launched {
   writeConnectionFile(folder.connection, info)
   const { argv, cwd } = launch
-  return {
-    info,
-    process: startKernelProcess({ argv, cwd, env: kernelEnvironment(process.env), log: folder.kernelLog }),
-  }
+  const kernel = startKernelProcess({ argv, cwd, env: kernelEnvironment(process.env), log: folder.kernelLog })
+  writeHostRecord(folder, launch, kernel.identity)
+  return { info, process: kernel }
 }
 
 /** Set by who starts the host: the kernel's own NODE_OPTIONS, which must not be the host's. */

@@ -15,7 +15,7 @@ const MAX_BYTES = 4 * 1024 * 1024
 
 /** What belongs to the daemon or to the asking shell itself, never to a kernel. */
 const NOT_FOR_KERNELS =
-  /^(?:ROOMD_.*|JPY_PARENT_PID|_|SHLVL|PWD|OLDPWD|INVOCATION_ID|JOURNAL_STREAM|LISTEN_(?:PID|FDS|FDNAMES)|NOTIFY_SOCKET|MANAGERPID|SYSTEMD_EXEC_PID)$/
+  /^(?:ROOMD_(?!HOME$|SOCKET$).*|JPY_PARENT_PID|_|SHLVL|PWD|OLDPWD|INVOCATION_ID|JOURNAL_STREAM|LISTEN_(?:PID|FDS|FDNAMES)|NOTIFY_SOCKET|MANAGERPID|SYSTEMD_EXEC_PID)$/
 
 export function forKernels(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const kept: Record<string, string> = {}
