@@ -13,7 +13,7 @@ import { BootId } from '../protocol/ids.ts'
 import { type Environment, type Places, resolvePlaces } from '../protocol/places.ts'
 import { VERSION } from '../protocol/version.ts'
 import { socketTransport } from '../protocol/wire/socket-transport.ts'
-import { DocumentWorker } from './documents/document-worker.ts'
+import type { DocumentWorker } from './documents/document-worker.ts'
 import { openBlobs } from './executions/blobs.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
 import { Mutations } from './rooms/mutations.ts'
@@ -38,6 +38,7 @@ interface Open {
   listener?: Listener
   server?: Server
   kernels?: KernelProvider
+  worker?: DocumentWorker
 }
 
 const startedAt = systemClock.now()
@@ -114,12 +115,15 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
   })
   log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
 
-  const [{ createKernelProvider }, { createRooms }] = await Promise.all([
+  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }] = await Promise.all([
+    import('./documents/document-worker.ts'),
     import('./kernels/provider.ts'),
     import('./rooms/registry.ts'),
   ])
   const kernels = createKernelProvider({ store, places, log, clock: systemClock, bootId })
   open.kernels = kernels
+  const worker = new DocumentWorker(storeFile)
+  open.worker = worker
   const rooms = await createRooms({
     store,
     blobs,
@@ -127,7 +131,7 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
     places,
     clock: systemClock,
     log,
-    worker: new DocumentWorker(storeFile),
+    worker,
   })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
@@ -177,6 +181,7 @@ async function close(places: Places, open: Open): Promise<void> {
   removeDaemonJson(places.daemonJson, bootId)
   await open.server?.close(DRAIN_MS)
   open.kernels?.dispose()
+  await open.worker?.dispose()
   await open.store?.close()
   open.lock.release()
 }
