@@ -9,8 +9,9 @@ import type { Run } from '../sdk/run.ts'
 import type { CtrlC } from './ctrl-c.ts'
 import { answerInputs } from './input-answers.ts'
 import { ExecutionPrinter } from './show/execution-printer.ts'
-import { LiveScreen } from './show/live-screen.ts'
+import type { LiveScreen } from './show/live-screen.ts'
 import { duration } from './show/readable.ts'
+import { cutTo } from './show/width.ts'
 import type { Terminal } from './terminal.ts'
 
 const TICK = 200
@@ -26,10 +27,16 @@ interface Options {
   readonly client: Client
   readonly room: Room
   readonly ctrlC: CtrlC
+  readonly screen: LiveScreen
 }
 
-export async function runNotebook({ terminal, client, room, ctrlC }: Options): Promise<NotebookOutcome> {
-  const screen = new LiveScreen(terminal)
+export async function runNotebook({
+  terminal,
+  client,
+  room,
+  ctrlC,
+  screen,
+}: Options): Promise<NotebookOutcome> {
   const ids = new Set<string>()
   const inputs = answerInputs(room, screen, (id) => ids.has(id), ctrlC.press)
   try {
@@ -42,11 +49,11 @@ export async function runNotebook({ terminal, client, room, ctrlC }: Options): P
       const line = firstLine(sourceOf(room, run))
       const progress = showProgress(screen, run, `${title}`, line)
       try {
-        if (!terminal.json) await print(run, screen, terminal, client, `${title} ${line}`)
+        if (!terminal.json) await print(run, screen, terminal, client, `${title} ${cutTo(line, 100)}`)
         const { execution } = await run.done
         executions.push(execution)
         if (execution.status !== 'done' && failed === null) {
-          failed = { execution, cell: `cell ${i + 1} of ${runs.length} (${line})` }
+          failed = { execution, cell: `cell ${i + 1} of ${runs.length} (${cutTo(line, 60)})` }
         }
       } finally {
         progress()
@@ -100,5 +107,5 @@ function sourceOf(room: Room, run: Run): string {
 
 function firstLine(source: string): string {
   const line = source.split('\n').find((candidate) => candidate.trim() !== '')
-  return (line ?? '(empty)').trim().slice(0, 120)
+  return (line ?? '(empty)').trim()
 }

@@ -2,14 +2,15 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CommandResult, roomd, spawnRoomd } from '../support/command.ts'
-import { startDaemon } from '../support/daemon.ts'
+import { startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { createHome, type TestHome } from '../support/home.ts'
 import { LineReader } from '../support/line-reader.ts'
 
 let home: TestHome
+let daemon: TestDaemon
 beforeAll(async () => {
   home = createHome()
-  await startDaemon(home)
+  daemon = await startDaemon(home)
 })
 afterAll(() => home.dispose())
 
@@ -173,4 +174,20 @@ test('the notebook of the demo runs with the embedded kernel', async () => {
   expect(result.stdout).toContain('requests in 24 hours')
   expect(result.stdout).toContain('median by hour')
   expect([result.code, result.stderr]).toEqual([0, expect.stringContaining('6 cells')])
+})
+
+test('a run goes on when the daemon is killed: it is started again, and no line is lost or doubled', async () => {
+  const name = notebook(
+    'for (let n = 1; n <= 20; n++) { console.log("line " + n); await new Promise((r) => setTimeout(r, 100)) }',
+    '"the end"',
+  )
+  const running = spawnRoomd(home, ['run', name], { env: { ROOMD_NO_AUTOSTART: '' } })
+  if (running.child.stdout === null) throw new Error('no stdout')
+  await new LineReader(running.child.stdout).next(/^line 5$/)
+  await daemon.kill9()
+  const result = await running.result
+  expect(result.stderr).toContain('the daemon is away')
+  const expected = Array.from({ length: 20 }, (_, i) => `line ${i + 1}\n`).join('')
+  expect(result.stdout).toBe(`${expected}'the end'\n`)
+  expect(result.code).toBe(0)
 })

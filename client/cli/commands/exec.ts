@@ -22,11 +22,11 @@ export const run: CommandRun<{ room: string; code: string }> = async (context, a
     })
     let id: string | null = null
     const ctrlC = new CtrlC(() => {
-      terminal.note('roomd: interrupting the kernel; Ctrl-C again leaves')
+      screen.note('roomd: interrupting the kernel; Ctrl-C again leaves')
       room.interrupt().catch(fail)
     })
     const inputs = answerInputs(room, screen, (executionId) => executionId === id, ctrlC.press)
-    const stopWatching = watchOver(client, terminal, fail)
+    const stopWatching = watchOver(client, screen, fail)
     const work = async (): Promise<ExitCode> => {
       const execution = await room.execute({ code }, { allowStdin: inputs.possible })
       id = execution.id

@@ -12,6 +12,7 @@ import { watchOver } from '../daemon/watch-over.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
 import { type NotebookOutcome, runNotebook } from '../notebook-run.ts'
 import { withDaemon } from '../session.ts'
+import { LiveScreen } from '../show/live-screen.ts'
 import { counted, duration, shortPath } from '../show/readable.ts'
 
 interface RunArguments {
@@ -75,11 +76,12 @@ async function runAndWatch(
       )
     }
   }
+  const screen = new LiveScreen(terminal)
   const ctrlC = new CtrlC(() => {
-    terminal.note('roomd: interrupting the kernel; Ctrl-C again leaves')
+    screen.note('roomd: interrupting the kernel; Ctrl-C again leaves')
     interrupt().catch(fail)
   })
-  const stopWatching = watchOver(client, terminal, fail)
+  const stopWatching = watchOver(client, screen, fail)
   const timer =
     timeoutMs === undefined
       ? undefined
@@ -88,7 +90,7 @@ async function runAndWatch(
           interrupt().catch(fail)
         }, timeoutMs)
   try {
-    const work = runNotebook({ terminal, client, room, ctrlC })
+    const work = runNotebook({ terminal, client, room, ctrlC, screen })
     // When the race is lost its end concerns nobody.
     work.catch(() => {})
     return { outcome: await ctrlC.orLeave(Promise.race([work, failed])), timedOut }

@@ -3,10 +3,10 @@
  * cannot be brought back ends the command.
  */
 import type { Client } from '../../sdk/client.ts'
-import type { Terminal } from '../terminal.ts'
+import type { LiveScreen } from '../show/live-screen.ts'
 
 /** `gone` is called with the error when the daemon stays away. Returns how to stop. */
-export function watchOver(client: Client, terminal: Terminal, gone: (error: unknown) => void): () => void {
+export function watchOver(client: Client, screen: LiveScreen, gone: (error: unknown) => void): () => void {
   let leaving = false
   return client.on('daemon', (event) => {
     switch (event.state) {
@@ -14,7 +14,7 @@ export function watchOver(client: Client, terminal: Terminal, gone: (error: unkn
         leaving = event.reason === 'stop'
         return
       case 'lost':
-        terminal.note(
+        screen.note(
           leaving
             ? 'roomd: the daemon was stopped; what runs goes on in its kernel'
             : 'roomd: the daemon is away; what runs goes on in its kernel',
@@ -24,7 +24,7 @@ export function watchOver(client: Client, terminal: Terminal, gone: (error: unkn
         return
       case 'connected':
       case 'replaced':
-        if (event.state === 'replaced') terminal.note(`roomd: going on with the daemon of pid ${event.pid}`)
+        if (event.state === 'replaced') screen.note(`roomd: going on with the daemon of pid ${event.pid}`)
         leaving = false
     }
   })

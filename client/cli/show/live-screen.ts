@@ -43,6 +43,14 @@ export class LiveScreen {
     if (!this.atLineStart) this.write('\n')
   }
 
+  /** Writes a line about the work to stderr, above the progress line. */
+  note(text: string): void {
+    this.#erase()
+    if (this.#terminal.interactive) this.freshLine()
+    this.#terminal.note(text)
+    this.#draw()
+  }
+
   /** Sets or (null) removes the progress line. Plain text. */
   progress(text: string | null): void {
     this.#erase()
