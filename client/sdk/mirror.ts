@@ -10,15 +10,13 @@
 import type { Opened, Projection } from '../../protocol/channels.ts'
 import type { DurableEvent, RoomEvent } from '../../protocol/events.ts'
 import type { CellId, ExecutionId } from '../../protocol/ids.ts'
-import { type Cell, type Execution, type ExecutionSummary, isTerminal } from '../../protocol/notebook.ts'
+import type { Cell, Execution, ExecutionSummary } from '../../protocol/notebook.ts'
 import { ExecutionRecord } from './execution-record.ts'
 import { type CellDocument, MirrorCells } from './mirror-cells.ts'
+import { applyOutput, MirrorExecutions } from './mirror-executions.ts'
 
 /** `applied`: tell it. `repeated`: known already. `missed`: something before it is lost; a fresh picture is needed. */
 export type Verdict = 'applied' | 'repeated' | 'missed'
-
-/** Executions kept that no cell shows and nobody follows. */
-const KEPT_EXECUTIONS = 200
 
 interface Shown {
   readonly document: CellDocument
@@ -32,12 +30,7 @@ export class Mirror {
   docSeq = 0
   metadata: Readonly<Record<string, unknown>> = {}
   readonly #cells = new MirrorCells()
-  readonly #executions = new Map<ExecutionId, ExecutionRecord>()
-  /** Newest execution of each cell; kept for deleted cells too, since a moved cell is deleted and inserted. */
-  readonly #ofCell = new Map<CellId, ExecutionId>()
-  /** Not terminal, in the order they were queued. */
-  readonly #openIds = new Set<ExecutionId>()
-  #queuedBeyond = 0
+  readonly #executions = new MirrorExecutions()
   #shown = new Map<CellId, Shown>()
   #snapshot: readonly Cell[] | null = null
   /** Pages are awaited. `overrule`: their outputs replace ours (a fresh picture), else ours are kept. */
@@ -69,12 +62,12 @@ export class Mirror {
     this.#opening = true
     switch (opened.picture) {
       case 'projection':
-        this.#open(opened)
+        this.#executions.opened(opened)
         return
       case 'none':
         this.eventSeq = opened.event_seq
         this.docSeq = opened.doc_seq
-        this.#open(opened)
+        this.#executions.opened(opened)
         return
       case 'events':
       case 'current':
@@ -168,7 +161,7 @@ export class Mirror {
         this.eventSeq = Math.max(this.eventSeq, event.to)
         this.#eventsUntil = null
         // What was open may have ended meanwhile; the pages and the daemon's answers tell.
-        if (!this.#opening) this.#openIds.clear()
+        if (!this.#opening) this.#executions.doubtOpen()
         if (!this.#blind) this.#pages = { overrule: true, cells: [] }
         return 'applied'
       default:
@@ -177,46 +170,7 @@ export class Mirror {
   }
 
   #applyDurable(event: DurableEvent): void {
-    switch (event.type) {
-      case 'execution_started':
-        if (!this.#openIds.has(event.execution.execution_id))
-          this.#queuedBeyond = Math.max(0, this.#queuedBeyond - 1)
-        this.#summary(event.execution)
-        break
-      case 'execution_queued':
-      case 'execution_finished':
-        this.#summary(event.execution)
-        break
-      case 'input_requested': {
-        const record = this.#executions.get(event.execution_id)
-        const { prompt, password } = event
-        record?.update({ ...record.summary, status: 'waiting_for_input', prompt, password })
-        break
-      }
-      case 'input_answered': {
-        const record = this.#executions.get(event.execution_id)
-        if (!record) break
-        const { prompt: _prompt, password: _password, ...rest } = record.summary
-        record.update({ ...rest, status: 'running' })
-        break
-      }
-      case 'output':
-      case 'output_splice':
-      case 'outputs_cleared': {
-        // Outputs of an execution that nobody shows any more (its cell ran again elsewhere) have no place.
-        const record = this.#executions.get(event.execution_id)
-        if (record) applyOutput(record, event)
-        break
-      }
-      case 'cells_cleared':
-        for (const cellId of event.cell_ids) this.#ofCell.delete(cellId)
-        break
-      case 'kernel':
-      case 'source':
-      case 'saved':
-      case 'kernel_gap':
-        break
-    }
+    this.#executions.apply(event)
     this.#snapshot = null
   }
 
@@ -227,90 +181,28 @@ export class Mirror {
   }
 
   get executions(): ReadonlyMap<ExecutionId, ExecutionRecord> {
-    return this.#executions
-  }
-
-  /** Takes over what the daemon answered about one execution: a run that is new to the mirror, or whose end was missed. */
-  learn(execution: Execution): ExecutionRecord {
-    const { outputs, ...summary } = execution
-    const known = this.#executions.get(summary.execution_id)
-    if (known?.terminal && known.exact) return known
-    if (known && !isTerminal(summary.status)) {
-      // Of one that goes on, the channel's own events tell more than an answer that came another way.
-      if (!known.terminal) this.#openIds.add(known.id)
-      return known
-    }
-    const record = known ?? this.#add(summary)
-    record.load(outputs)
-    return this.#summary(summary)
+    return this.#executions.all
   }
 
   /** Running first, then queued in their order; only those that are known by name. */
   get open(): readonly ExecutionSummary[] {
-    const summaries: ExecutionSummary[] = []
-    for (const id of this.#openIds) {
-      const summary = this.#executions.get(id)?.summary
-      if (summary?.status === 'queued') summaries.push(summary)
-      else if (summary) summaries.unshift(summary)
-    }
-    return summaries
+    return this.#executions.open
   }
 
   /** Queued executions beyond those that OPENED listed. */
   get queuedBeyond(): number {
-    return this.#queuedBeyond
+    return this.#executions.queuedBeyond
   }
 
-  /**
-   * Executions that a fresh picture says nothing about although they were open, and those whose text is not exact: the daemon
-   * has to be asked what became of them.
-   */
+  /** Executions of which the daemon has to be asked what became of them, or what their text is. */
   unsettled(): ExecutionId[] {
-    const ids: ExecutionId[] = []
-    for (const record of this.#executions.values()) {
-      if (record.terminal ? !record.exact : !this.#openIds.has(record.id) && !record.error)
-        ids.push(record.id)
-    }
-    return ids
+    return this.#executions.unsettled()
   }
 
-  #summary(summary: ExecutionSummary): ExecutionRecord {
-    const known = this.#executions.get(summary.execution_id)
-    const record = known ?? this.#add(summary)
-    if (known) known.update(summary)
-    if (record.terminal) this.#openIds.delete(record.id)
-    else this.#openIds.add(record.id)
+  /** Takes over what the daemon answered about one execution. */
+  learn(execution: Execution): ExecutionRecord {
     this.#snapshot = null
-    return record
-  }
-
-  #add(summary: ExecutionSummary): ExecutionRecord {
-    const record = new ExecutionRecord(summary)
-    this.#executions.set(summary.execution_id, record)
-    // Asked about later than a newer run of the same cell: that one is what the cell shows.
-    if (summary.cell_id !== null) {
-      const shown = this.#executions.get(this.#ofCell.get(summary.cell_id) ?? summary.execution_id)
-      if (!shown || shown.summary.queued_at <= summary.queued_at)
-        this.#ofCell.set(summary.cell_id, summary.execution_id)
-    }
-    if (this.#executions.size > 2 * KEPT_EXECUTIONS) this.#prune()
-    return record
-  }
-
-  #prune(): void {
-    const shown = new Set(this.#ofCell.values())
-    const spare = [...this.#executions.values()].filter(
-      (record) => record.terminal && !record.followed && !shown.has(record.id),
-    )
-    for (const record of spare.slice(0, Math.max(0, spare.length - KEPT_EXECUTIONS)))
-      this.#executions.delete(record.id)
-  }
-
-  #open({ running, queued, queued_total }: Pick<Opened, 'running' | 'queued' | 'queued_total'>): void {
-    this.#openIds.clear()
-    this.#queuedBeyond = Math.max(0, queued_total - queued.length)
-    if (running) this.#summary(running)
-    for (const summary of queued) this.#summary(summary)
+    return this.#executions.learn(execution)
   }
 
   // --- cells ---------------------------------------------------------------------------------------------------------
@@ -335,7 +227,7 @@ export class Mirror {
   }
 
   #show(document: CellDocument): Shown {
-    const record = this.#executions.get(this.#ofCell.get(document.cell_id) as ExecutionId)
+    const record = this.#executions.ofCell(document.cell_id)
     const version = record?.version ?? 0
     const before = this.#shown.get(document.cell_id)
     if (before?.document === document && before.record === record && before.version === version) return before
@@ -351,33 +243,6 @@ export class Mirror {
     this.#cells.load(cells.map(({ execution: _execution, outputs: _outputs, ...document }) => document))
     this.#shown.clear()
     this.#snapshot = null
-    this.#ofCell.clear()
-    for (const { cell_id, execution, outputs } of cells) {
-      if (!execution) continue
-      const known = this.#executions.get(execution.execution_id)
-      const record = known ?? this.#add(execution)
-      // A page says nothing about the outputs of one that goes on: a replay follows, or ours are right.
-      if (isTerminal(execution.status) && (overrule || !known)) record.load(outputs)
-      // Behind the outputs, so that whoever follows the run has them when it hears of the end.
-      this.#summary(execution)
-      this.#ofCell.set(cell_id, execution.execution_id)
-    }
-  }
-}
-
-/** Whether it was an event about outputs. */
-function applyOutput(record: ExecutionRecord, event: DurableEvent): boolean {
-  switch (event.type) {
-    case 'output':
-      record.put(event.index, event.output)
-      return true
-    case 'output_splice':
-      record.splice(event.index, event.from, event.text)
-      return true
-    case 'outputs_cleared':
-      record.clear()
-      return true
-    default:
-      return false
+    this.#executions.install(cells, overrule)
   }
 }
