@@ -49,7 +49,14 @@ export async function runNotebook({
       const line = firstLine(sourceOf(room, run))
       const progress = showProgress(screen, run, `${title}`, line)
       try {
-        if (!terminal.json) await print(run, screen, terminal, client, `${title} ${cutTo(line, 100)}`)
+        if (!terminal.json)
+          await print(
+            run,
+            screen,
+            terminal,
+            client,
+            cutTo(`${title} ${line}`, Math.min(100, terminal.columns)),
+          )
         const { execution } = await run.done
         executions.push(execution)
         if (execution.status !== 'done' && failed === null) {
