@@ -32,9 +32,10 @@ import {
 import { type ListStep, perform, planOperations } from './operations.ts'
 import { type ChangedType, checkReach, checkTouched, isPending, outOfReach } from './remote-update.ts'
 
-/** Bytes of kept updates after which they are folded into one. */
-const FOLD_BYTES = 256 * 1024
+/** Updates behind the base after which they are made one; cheap, because they are small. */
 const FOLD_COUNT = 500
+/** Bytes of updates behind the base after which the whole is encoded anew: more than twice the base, and never below this. */
+const REBASE_BYTES = 4 * 1024 * 1024
 
 /** A notebook as it enters a new document. */
 export interface DocumentSeed {
@@ -63,6 +64,29 @@ export function createDocument(seed: DocumentSeed): NotebookDocument {
   return new NotebookDocument(doc, [Y.encodeStateAsUpdate(doc)])
 }
 
+/** Cells that are put in at once by `createDocumentInSlices`: a few milliseconds. */
+const SLICE = 50
+
+/**
+ * The same for any size, in slices with turns of the loop in between, so that other rooms are not kept waiting. Rejects with
+ * the reason of an aborted signal.
+ */
+export async function createDocumentInSlices(
+  seed: DocumentSeed,
+  signal?: AbortSignal,
+): Promise<NotebookDocument> {
+  const document = createDocument({ ...seed, cells: seed.cells.slice(0, SLICE) })
+  for (let at = SLICE; at < seed.cells.length; at += SLICE) {
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    if (signal?.aborted) {
+      document.dispose()
+      signal.throwIfAborted()
+    }
+    document.append(seed.cells.slice(at, at + SLICE))
+  }
+  return document
+}
+
 /**
  * The document that the store has. Throws `storage_failed` when it holds no notebook. Updates that need others which are lost
  * are left out; `incomplete` is then true.
@@ -83,10 +107,9 @@ export function loadDocument(stored: StoredDocument): NotebookDocument {
 
 export class NotebookDocument implements RoomDocument {
   #doc: Y.Doc
-  /** Together they are the document. */
-  #kept: Uint8Array[]
-  /** Bytes of what came after the first of them. */
-  #keptBytes = 0
+  /** What the document was made of, and the updates since: together they are the document. */
+  #base: Uint8Array[]
+  #since: Uint8Array[] = []
   readonly #cells = new CellList()
   /** Views of deleted cells go with their maps. */
   #views = new WeakMap<CellMap, DocumentCellView>()
@@ -103,7 +126,7 @@ export class NotebookDocument implements RoomDocument {
 
   constructor(doc: Y.Doc, kept: Uint8Array[]) {
     this.#doc = doc
-    this.#kept = kept
+    this.#base = kept
     this.incomplete = isPending(doc)
     this.#observe(doc)
     this.#cells.reset(cellsOf(doc).toArray())
@@ -163,6 +186,16 @@ export class NotebookDocument implements RoomDocument {
     return { change, cellIds }
   }
 
+  /** Puts cells at the end; their ids must be new. null: there were none. */
+  append(cells: readonly CellSeed[]): DocumentChange | null {
+    return this.#transact(() => {
+      const made = cells.map(makeCell)
+      const list = cellsOf(this.#doc)
+      list.insert(list.length, made)
+      for (const cell of made) this.#cells.insert(this.#cells.count, cell)
+    }, this.#base)
+  }
+
   /** Replaces notebook-level metadata as a whole; only keys that differ change. null: nothing did. */
   setMetadata(metadata: Readonly<Record<string, unknown>>): DocumentChange | null {
     return this.#transact(() => setMapValues(metaOf(this.#doc), 'metadata', metadata))
@@ -187,7 +220,8 @@ export class NotebookDocument implements RoomDocument {
     this.#doc.destroy()
     this.#cells.reset([])
     this.#views = new WeakMap()
-    this.#kept = []
+    this.#base = []
+    this.#since = []
   }
 
   #view(cell: CellMap): DocumentCellView {
@@ -200,7 +234,7 @@ export class NotebookDocument implements RoomDocument {
   }
 
   /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
-  #transact(run: (transaction: Y.Transaction) => void): DocumentChange | null {
+  #transact(run: (transaction: Y.Transaction) => void, keep = this.#since): DocumentChange | null {
     this.#seen = nothingSeen()
     this.#remote = false
     this.#step = null
@@ -222,7 +256,8 @@ export class NotebookDocument implements RoomDocument {
     const { update, delta, changes, metadata } = this.#seen
     this.#seen = nothingSeen()
     if (update === null) return null
-    this.#keep(update)
+    keep.push(update)
+    this.#fold()
     return { delta, changes, update, ...(metadata ? { metadata: this.metadata } : {}) }
   }
 
@@ -253,25 +288,19 @@ export class NotebookDocument implements RoomDocument {
     })
   }
 
-  #keep(update: Uint8Array): void {
-    this.#kept.push(update)
-    this.#keptBytes += update.length
-    const [first, ...later] = this.#kept
-    if (first === undefined) return
-    if (this.#keptBytes > Math.max(FOLD_BYTES, 2 * first.length)) {
-      this.#kept = [Y.encodeStateAsUpdate(this.#doc)]
-      this.#keptBytes = 0
-    } else if (later.length >= FOLD_COUNT) {
-      const folded = Y.mergeUpdates(later)
-      this.#kept = [first, folded]
-      this.#keptBytes = folded.length
-    }
+  #fold(): void {
+    if (this.#since.length < FOLD_COUNT) return
+    const folded = Y.mergeUpdates(this.#since)
+    if (folded.length > Math.max(REBASE_BYTES, 2 * this.#base.reduce((sum, part) => sum + part.length, 0))) {
+      this.#base = [Y.encodeStateAsUpdate(this.#doc)]
+      this.#since = []
+    } else this.#since = [folded]
   }
 
   /** Back to the last good state, without what the failed transaction left. */
   #rebuild(): void {
     this.#doc.destroy()
-    const doc = replay(this.#kept)
+    const doc = replay([...this.#base, ...this.#since])
     this.#views = new WeakMap()
     this.#doc = doc
     this.#observe(doc)

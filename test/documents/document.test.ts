@@ -1,7 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as Y from 'yjs'
-import { createDocument, loadDocument, type NotebookDocument } from '../../daemon/documents/document.ts'
+import {
+  createDocument,
+  createDocumentInSlices,
+  loadDocument,
+  type NotebookDocument,
+} from '../../daemon/documents/document.ts'
 import { sourceHash } from '../../daemon/documents/source-hash.ts'
 import type { DocumentChange } from '../../daemon/rooms/parts.ts'
 import type { Operation } from '../../protocol/methods.ts'
@@ -472,5 +477,45 @@ describe('whatever happens', () => {
       }),
       { numRuns: 150 },
     )
+  })
+})
+
+describe('a large notebook', () => {
+  const seed = {
+    nbformat: 4,
+    nbformat_minor: 5,
+    metadata: {},
+    cells: Array.from({ length: 333 }, (_, i) => ({
+      cell_id: id(`c${i}`),
+      cell_type: 'code',
+      source: `x = ${i}`,
+      metadata: {},
+    })),
+  }
+
+  it('made in slices is the same, and can be taken back to', async () => {
+    const sliced = await createDocumentInSlices(seed)
+    expect(seen(sliced)).toEqual(seen(createDocument(seed)))
+    expect(() => sliced.applyUpdate(Uint8Array.of(1, 2, 3))).toThrow()
+    const other = editor(sliced)
+    cellsOf(other).get(0).delete('source')
+    expect(() => sliced.applyUpdate(news(other, sliced))).toThrow()
+    expect(seen(sliced)).toEqual(seen(createDocument(seed)))
+  })
+
+  it('stops being made when nobody wants it any more', async () => {
+    const stop = new AbortController()
+    const made = createDocumentInSlices(seed, stop.signal)
+    stop.abort(new Error('left'))
+    await expect(made).rejects.toThrow('left')
+  })
+
+  it('edited very often is still taken back to', () => {
+    const doc = document('0')
+    for (let i = 1; i <= 1200; i++) apply(doc, { op: 'set_source', cell_id: id('c0'), source: `${i}` })
+    const other = editor(doc)
+    cellsOf(other).get(0).delete('source')
+    expect(() => doc.applyUpdate(news(other, doc))).toThrow()
+    expect(doc.cell(id('c0'))?.source).toBe('1200')
   })
 })

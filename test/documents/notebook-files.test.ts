@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { memberOf, scanJson } from '../../daemon/documents/ipynb/json-scan.ts'
+import { readNode } from '../../daemon/documents/ipynb/json-nodes.ts'
 import { type NotebookFile, readNotebook } from '../../daemon/documents/ipynb/read.ts'
 import { type WriteCell, writeNotebook } from '../../daemon/documents/ipynb/write.ts'
 import { RoomdError } from '../../protocol/errors.ts'
@@ -29,8 +29,8 @@ const atIndex = (cells: WriteCell[], index: number, change: Partial<WriteCell>):
 
 /** What stands before and after cell `index` in a file. */
 function around(base: string, index: number): [string, string] {
-  const { root } = scanJson(base, base.startsWith('\uFEFF') ? 1 : 0)
-  const list = root.kind === 'object' ? memberOf(root, 'cells')?.value : undefined
+  const root = readNode(base, base.indexOf('{'))
+  const list = root.kind === 'object' ? root.member('cells')?.value : undefined
   const node = list?.kind === 'array' ? list.items[index] : undefined
   if (!node) throw new Error(`there is no cell ${index}`)
   return [base.slice(0, node.start), base.slice(node.end)]

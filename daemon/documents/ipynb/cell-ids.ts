@@ -11,16 +11,23 @@ export interface Identified {
   readonly from: 'own' | 'missing' | 'invalid' | 'duplicate'
 }
 
-/** `cells`: what the file has as id, and what names the cell's content. */
-export function identify(cells: readonly { readonly id: unknown; readonly content: string }[]): Identified[] {
+export interface Named {
+  /** What the file has as id. */
+  readonly id: unknown
+  /** What names the cell's content. */
+  readonly content: string
+}
+
+export function identify<Cell extends Named>(cells: readonly Cell[]): (Identified & { readonly of: Cell })[] {
   const taken = new Set<string>()
   for (const { id } of cells) if (CellId.safeParse(id).success) taken.add(id as string)
   const seen = new Set<string>()
-  return cells.map(({ id, content }) => {
+  return cells.map((of) => {
+    const { id, content } = of
     const own = CellId.safeParse(id)
     if (own.success && !seen.has(own.data)) {
       seen.add(own.data)
-      return { cell_id: own.data, from: 'own' }
+      return { cell_id: own.data, from: 'own', of }
     }
     const from = id === undefined ? 'missing' : own.success ? 'duplicate' : 'invalid'
     for (let copy = 0; ; copy++) {
@@ -28,7 +35,7 @@ export function identify(cells: readonly { readonly id: unknown; readonly conten
       const derived = `c${createHash('sha256').update(`${copy}\n${content}`).digest('hex').slice(0, 15)}`
       if (taken.has(derived)) continue
       taken.add(derived)
-      return { cell_id: derived as CellId, from }
+      return { cell_id: derived as CellId, from, of }
     }
   })
 }

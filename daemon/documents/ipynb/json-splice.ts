@@ -3,7 +3,7 @@
  * spaces, and members that nobody here knows.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type JsonNode, jsonValue, memberOf, type ObjectNode } from './json-scan.ts'
+import { type JsonNode, jsonValue, type ObjectNode } from './json-nodes.ts'
 import { deeper, isSorted, type JsonStyle, wrap, writeJson, writeString } from './json-style.ts'
 
 export interface Source {
@@ -27,7 +27,7 @@ export function spliceValue(source: Source, node: JsonNode, value: unknown): str
     for (const { key } of node.members) if (!(key in value)) members.set(key, null)
     for (const [key, part] of Object.entries(value)) {
       if (part === undefined) continue
-      const old = memberOf(node, key)
+      const old = node.member(key)
       members.set(key, old ? spliceValue(source, old.value, part) : writeMember(source, node, part))
     }
     return spliceMembers(source, node, members)
@@ -49,7 +49,7 @@ export function spliceMembers(
   const keys = node.members.map((member) => member.key)
   const entries: (Entry & { key: string })[] = []
   node.members.forEach((member, index) => {
-    const counts = memberOf(node, member.key) === member
+    const counts = node.member(member.key) === member
     const value = changed.get(member.key)
     if (value === null) return
     const own = text.slice(member.start, member.end)

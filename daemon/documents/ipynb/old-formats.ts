@@ -5,7 +5,6 @@
 import type { Output } from '../../../protocol/notebook.ts'
 import { wellFormed } from '../layout.ts'
 import { identify } from './cell-ids.ts'
-import { jsonValue, memberOf } from './json-scan.ts'
 import { joinLines } from './lines.ts'
 import { countOf, isRecord, joinBundle, readOutput } from './outputs.ts'
 import { invalidFile, type ParsedFile } from './parse.ts'
@@ -31,12 +30,8 @@ export function readOldCells(file: ParsedFile): FileCell[] {
     if (text === null) throw invalidFile(file.path, `${at}.source`, 'expected a text or a list of lines')
     return { value, at, source: headed(value, text), type: typeOf(value) }
   })
-  const ids = identify(
-    read.map(({ value, source, type }) => ({ id: value.id, content: `${type}\n${source}` })),
-  )
-  return read.flatMap(({ value, at, source, type }, index) => {
-    const id = ids[index]?.cell_id
-    if (id === undefined) return []
+  const named = read.map((cell) => ({ ...cell, id: cell.value.id, content: `${cell.type}\n${cell.source}` }))
+  return identify(named).map(({ cell_id, of: { value, at, source, type } }) => {
     const outputs: Output[] = []
     if (type === 'code' && Array.isArray(value.outputs)) {
       value.outputs.forEach((raw: unknown, number) => {
@@ -45,25 +40,19 @@ export function readOldCells(file: ParsedFile): FileCell[] {
         else file.warnings.push({ at: `${at}.outputs[${number}]`, reason: 'the output cannot be shown' })
       })
     }
-    return [
-      {
-        cell_id: id,
-        cell_type: type,
-        source: wellFormed(source),
-        metadata: isRecord(value.metadata) ? value.metadata : {},
-        outputs,
-        execution_count: countOf(value.prompt_number ?? value.execution_count),
-      },
-    ]
+    return {
+      cell_id,
+      cell_type: type,
+      source: wellFormed(source),
+      metadata: isRecord(value.metadata) ? value.metadata : {},
+      outputs,
+      execution_count: countOf(value.prompt_number ?? value.execution_count),
+    }
   })
 }
 
 function cellValues(file: ParsedFile): { value: Record<string, unknown>; at: string }[] {
-  const { root, text, scanned, path } = file
-  const listed = (key: string): unknown => {
-    const member = memberOf(root, key)
-    return member && jsonValue(text, member.value, scanned.lenient)
-  }
+  const { value: root, path } = file
   const take = (list: unknown, at: string): { value: Record<string, unknown>; at: string }[] => {
     if (!Array.isArray(list)) throw invalidFile(path, at, 'expected a list of cells')
     return list.map((value: unknown, index) => {
@@ -71,13 +60,13 @@ function cellValues(file: ParsedFile): { value: Record<string, unknown>; at: str
       return { value, at: `${at}[${index}]` }
     })
   }
-  const worksheets = listed('worksheets')
+  const worksheets = root.worksheets
   if (Array.isArray(worksheets)) {
     return worksheets.flatMap((sheet: unknown, index) =>
       isRecord(sheet) && sheet.cells !== undefined ? take(sheet.cells, `worksheets[${index}].cells`) : [],
     )
   }
-  return take(listed('cells') ?? [], 'cells')
+  return take(root.cells ?? [], 'cells')
 }
 
 function typeOf(value: Record<string, unknown>): string {

@@ -1,17 +1,8 @@
 /** A notebook file as text, nodes and parts: what reading and writing both start from. */
 import { RoomdError } from '../../../protocol/errors.ts'
-import { CellId } from '../../../protocol/ids.ts'
 import { type Identified, identify } from './cell-ids.ts'
-import {
-  type ArrayNode,
-  JsonError,
-  type JsonNode,
-  jsonValue,
-  memberOf,
-  type ObjectNode,
-  type Scanned,
-  scanJson,
-} from './json-scan.ts'
+import { checkJson, JsonError } from './json-check.ts'
+import { jsonValue, readNode, skipSpace } from './json-nodes.ts'
 import { joinLines } from './lines.ts'
 import { isRecord } from './outputs.ts'
 
@@ -28,22 +19,20 @@ export interface ParsedFile {
   readonly path: string
   /** Byte-order mark included. */
   readonly text: string
-  readonly scanned: Scanned
-  readonly root: ObjectNode
+  /** Where the JSON begins. */
+  readonly start: number
+  /** NaN or Infinity occur. */
+  readonly lenient: boolean
+  readonly value: Readonly<Record<string, unknown>>
   readonly nbformat: number
   readonly nbformat_minor: number
   readonly warnings: FileWarning[]
 }
 
-/** Cells of a format-4 file. */
-export interface ParsedCells {
-  readonly list: ArrayNode
-  readonly cells: readonly ParsedCell[]
-}
-
+/** A cell of a format-4 file. */
 export interface ParsedCell extends Identified {
-  readonly node: ObjectNode
-  readonly value: Record<string, unknown>
+  readonly value: Readonly<Record<string, unknown>>
+  /** Lines joined. */
   readonly source: string
 }
 
@@ -57,45 +46,63 @@ export function parseFile(bytes: Uint8Array, path: string): ParsedFile {
   }
   const hasMark = text.startsWith(BOM)
   if (text.slice(hasMark ? 1 : 0).trim() === '') throw invalidFile(path, '', 'the file is empty')
-  let scanned: Scanned
+  const start = skipSpace(text, hasMark ? 1 : 0)
+  const { value, lenient, odd } = parseJson(text, start, path)
+  if (!isRecord(value)) throw invalidFile(path, '', 'a notebook must be a JSON object')
+  const warnings: FileWarning[] = [...odd]
+  if (hasMark) warnings.push({ at: '', reason: 'the file starts with a byte-order mark; it is kept' })
+  if (lenient)
+    warnings.push({
+      at: '',
+      reason: 'the file holds NaN or Infinity, which JSON does not have; they are kept',
+    })
+  const nbformat = versionOf(value.nbformat)
+  if (nbformat === null || nbformat < 1)
+    throw invalidFile(path, 'nbformat', 'expected a whole number: the version of the notebook format')
+  const nbformat_minor = versionOf(value.nbformat_minor) ?? 0
+  return { path, text, start, lenient, value, nbformat, nbformat_minor, warnings }
+}
+
+function versionOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null
+}
+
+/** Whole numbers that may be too large for a double; also found in texts, which costs a second look and nothing else. */
+const manyDigits = /[[:,\s]-?\d{16,}\s*[,\]}\s]/
+
+function parseJson(
+  text: string,
+  start: number,
+  path: string,
+): { value: unknown; lenient: boolean; odd: readonly FileWarning[] } {
+  let value: unknown
+  let parsed = false
   try {
-    scanned = scanJson(text, hasMark ? 1 : 0)
+    value = JSON.parse(text.slice(start))
+    parsed = true
+  } catch {
+    // The check below finds the place, or that it is only NaN.
+  }
+  if (parsed && !manyDigits.test(text)) return { value, lenient: false, odd: [] }
+  try {
+    const { lenient, odd } = checkJson(text, start)
+    return { value: parsed ? value : jsonValue(text, readNode(text, start), lenient), lenient, odd }
   } catch (thrown) {
     if (thrown instanceof JsonError)
       throw invalidFile(path, thrown.at, `line ${thrown.line}: ${thrown.reason}`)
     throw thrown
   }
-  const root = scanned.root
-  if (root.kind !== 'object') throw invalidFile(path, '', 'a notebook must be a JSON object')
-  const warnings: FileWarning[] = [...scanned.odd]
-  if (hasMark) warnings.push({ at: '', reason: 'the file starts with a byte-order mark; it is kept' })
-  if (scanned.lenient)
-    warnings.push({
-      at: '',
-      reason: 'the file holds NaN or Infinity, which JSON does not have; they are kept',
-    })
-  const number = (key: string): number | null => {
-    const member = memberOf(root, key)
-    if (!member) return null
-    const value = jsonValue(text, member.value, scanned.lenient)
-    return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null
-  }
-  const nbformat = number('nbformat')
-  if (nbformat === null || nbformat < 1)
-    throw invalidFile(path, 'nbformat', 'expected a whole number: the version of the notebook format')
-  return { path, text, scanned, root, nbformat, nbformat_minor: number('nbformat_minor') ?? 0, warnings }
 }
 
-/** Cells of a format-4 file; throws as parseFile does. Oddities go to `warnings`. */
-export function parseCells(file: ParsedFile): ParsedCells {
-  const { text, scanned, root, path } = file
-  const list = memberOf(root, 'cells')?.value
+/** Cells of a format-4 file; throws as parseFile does. */
+export function parseCells(file: ParsedFile): ParsedCell[] {
+  const { path } = file
+  const list = file.value.cells
   if (list === undefined) throw invalidFile(path, 'cells', 'the list of cells is missing')
-  if (list.kind !== 'array') throw invalidFile(path, 'cells', 'expected a list of cells')
-  const cells = list.items.map((node: JsonNode, index) => {
+  if (!Array.isArray(list)) throw invalidFile(path, 'cells', 'expected a list of cells')
+  const cells = list.map((value: unknown, index) => {
     const at = `cells[${index}]`
-    if (node.kind !== 'object') throw invalidFile(path, at, 'a cell must be an object')
-    const value = jsonValue(text, node, scanned.lenient) as Record<string, unknown>
+    if (!isRecord(value)) throw invalidFile(path, at, 'a cell must be an object')
     if (typeof value.cell_type !== 'string') throw invalidFile(path, `${at}.cell_type`, 'expected a text')
     const source = joinLines(value.source ?? '')
     if (source === null) throw invalidFile(path, `${at}.source`, 'expected a text or a list of lines')
@@ -105,18 +112,9 @@ export function parseCells(file: ParsedFile): ParsedCells {
       throw invalidFile(path, `${at}.attachments`, 'expected an object')
     if (value.outputs !== undefined && !Array.isArray(value.outputs))
       throw invalidFile(path, `${at}.outputs`, 'expected a list of outputs')
-    return { node, value, source }
+    return { id: value.id, content: `${value.cell_type}\n${source}`, value, source }
   })
-  const ids = identify(
-    cells.map(({ value, source }) => ({ id: value.id, content: `${String(value.cell_type)}\n${source}` })),
-  )
-  return {
-    list,
-    cells: cells.map((cell, index) => ({
-      ...cell,
-      ...(ids[index] ?? { cell_id: CellId.parse('none'), from: 'missing' }),
-    })),
-  }
+  return identify(cells).map(({ cell_id, from, of: { value, source } }) => ({ cell_id, from, value, source }))
 }
 
 /** Ids are part of the format from 4.5 on. */

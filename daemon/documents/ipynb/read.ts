@@ -2,7 +2,6 @@
 import type { Output } from '../../../protocol/notebook.ts'
 import type { CellSeed } from '../layout.ts'
 import { wellFormed } from '../layout.ts'
-import { jsonValue, memberOf } from './json-scan.ts'
 import { readOldCells } from './old-formats.ts'
 import { countOf, isRecord, readOutput } from './outputs.ts'
 import { type FileWarning, hasIds, invalidFile, type ParsedFile, parseCells, parseFile } from './parse.ts'
@@ -44,14 +43,13 @@ export function readNotebook(bytes: Uint8Array, path: string): NotebookFile {
 }
 
 function metadataOf(file: ParsedFile): Record<string, unknown> {
-  const member = memberOf(file.root, 'metadata')
-  const value = member ? jsonValue(file.text, member.value, file.scanned.lenient) : {}
+  const value = file.value.metadata ?? {}
   if (!isRecord(value)) throw invalidFile(file.path, 'metadata', 'expected an object')
   return value
 }
 
 function readCells(file: ParsedFile): FileCell[] {
-  const { cells } = parseCells(file)
+  const cells = parseCells(file)
   const { path, warnings } = file
   const withIds = hasIds(file.nbformat, file.nbformat_minor)
   return cells.map((cell, index): FileCell => {

@@ -11,7 +11,7 @@ import type { CellId } from '../../../protocol/ids.ts'
 import type { Output } from '../../../protocol/notebook.ts'
 import { wellFormed } from '../layout.ts'
 import { hashBytes } from '../save.ts'
-import { type JsonNode, jsonValue, memberOf } from './json-scan.ts'
+import { type JsonNode, jsonValue, ObjectNode, readNode } from './json-nodes.ts'
 import {
   type Entry,
   innerMargin,
@@ -73,24 +73,27 @@ export function writeNotebook(request: WriteRequest): Written {
 
 class Splicer {
   readonly #file: ParsedFile
+  readonly #root: ObjectNode
   readonly #source: Source
   readonly #withIds: boolean
   readonly #idsAdded: CellId[] = []
 
   constructor(file: ParsedFile) {
     this.#file = file
+    this.#root = objectAt(file.text, file.start)
     const style = styleOf(
       file.text,
-      file.root.members.map((member) => member.key),
+      this.#root.members.map((member) => member.key),
     )
-    this.#source = { text: file.text, lenient: file.scanned.lenient, style }
+    this.#source = { text: file.text, lenient: file.lenient, style }
     this.#withIds = hasIds(file.nbformat, file.nbformat_minor)
   }
 
   write(request: WriteRequest): Written {
-    const { text, root } = this.#file
+    const { text } = this.#file
+    const root = this.#root
     const changed = new Map<string, string>()
-    const metadata = memberOf(root, 'metadata')
+    const metadata = root.member('metadata')
     if (metadata) changed.set('metadata', spliceValue(this.#source, metadata.value, request.metadata))
     else if (Object.keys(request.metadata).length > 0)
       changed.set(
@@ -104,30 +107,34 @@ class Splicer {
   }
 
   #cells(cells: readonly WriteCell[]): string {
-    const { list, cells: old } = parseCells(this.#file)
-    const byId = new Map(old.map((cell, index) => [cell.cell_id, { cell, index }]))
+    const list = this.#root.member('cells')?.value
+    if (list?.kind !== 'array')
+      throw new RoomdError('internal', `${this.#file.path}: the list of cells is gone`)
+    const byId = new Map(
+      parseCells(this.#file).map((cell, index) => [cell.cell_id, { cell, index, node: list.items[index] }]),
+    )
     const margin = innerMargin(this.#source, list)
     const entries = cells.map((cell): Entry => {
       const found = byId.get(cell.cell_id)
-      return found
-        ? { old: found.index, text: this.#changedCell(found.cell, cell) }
+      return found?.node?.kind === 'object'
+        ? { old: found.index, text: this.#changedCell(found.node, found.cell, cell) }
         : { old: null, text: writeJson(newCell(cell, this.#withIds), this.#source.style, margin) }
     })
     return spliceSequence(this.#source, list, entries)
   }
 
-  #changedCell(old: ParsedCell, cell: WriteCell): string {
+  #changedCell(node: ObjectNode, old: ParsedCell, cell: WriteCell): string {
     const { text, lenient, style } = this.#source
-    const margin = innerMargin(this.#source, old.node)
+    const margin = innerMargin(this.#source, node)
     const changed = new Map<string, string | null>()
     const set = (key: string, value: unknown): void => {
-      const member = memberOf(old.node, key)
+      const member = node.member(key)
       changed.set(
         key,
         member ? spliceValue(this.#source, member.value, value) : writeJson(value, style, margin),
       )
     }
-    const has = (key: string): boolean => memberOf(old.node, key) !== undefined
+    const has = (key: string): boolean => node.member(key) !== undefined
     const drop = (key: string): void => {
       if (has(key)) changed.set(key, null)
     }
@@ -138,7 +145,7 @@ class Splicer {
     }
     if (cell.cell_type !== old.value.cell_type) set('cell_type', cell.cell_type)
     if (cell.source !== wellFormed(old.source)) {
-      const member = memberOf(old.node, 'source')
+      const member = node.member('source')
       const asText = member?.value.kind === 'string'
       set('source', asText ? cell.source : splitLines(cell.source))
     }
@@ -154,24 +161,24 @@ class Splicer {
         drop('execution_count')
       }
     } else if (cell.outputs !== 'unchanged') {
-      const member = memberOf(old.node, 'outputs')
+      const member = node.member('outputs')
       const outputs = cell.outputs.outputs.map(fileOutput)
       if (member === undefined || !sameOutputs(jsonValue(text, member.value, lenient), outputs))
-        changed.set('outputs', this.#outputs(old, outputs, margin))
+        changed.set('outputs', this.#outputs(node, outputs, margin))
       if (!has('execution_count') || old.value.execution_count !== cell.outputs.execution_count)
         set('execution_count', cell.outputs.execution_count)
     } else if (old.value.cell_type !== 'code') {
       if (!has('outputs')) set('outputs', [])
       if (!has('execution_count')) set('execution_count', null)
     }
-    if (changed.size === 0) return text.slice(old.node.start, old.node.end)
-    return spliceMembers(this.#source, old.node, changed)
+    if (changed.size === 0) return text.slice(node.start, node.end)
+    return spliceMembers(this.#source, node, changed)
   }
 
   /** Outputs that are still the same keep their text; of the others nothing is kept. */
-  #outputs(old: ParsedCell, outputs: readonly Record<string, unknown>[], margin: string): string {
+  #outputs(node: ObjectNode, outputs: readonly Record<string, unknown>[], margin: string): string {
     const { text, lenient, style } = this.#source
-    const member = memberOf(old.node, 'outputs')
+    const member = node.member('outputs')
     const list: JsonNode | undefined = member?.value
     if (list?.kind !== 'array') return writeJson(outputs, style, margin)
     const inner = innerMargin(this.#source, list)
@@ -183,6 +190,12 @@ class Splicer {
     })
     return spliceSequence(this.#source, list, entries)
   }
+}
+
+function objectAt(text: string, start: number): ObjectNode {
+  const node = readNode(text, start)
+  if (node instanceof ObjectNode) return node
+  throw new RoomdError('internal', 'a notebook that was read is no object')
 }
 
 function newFile(request: WriteRequest): string {

@@ -1,40 +1,8 @@
 /**
- * Reads JSON text into nodes that know where they stand, so that a file can be changed in one place and stay as it is
- * everywhere else. Takes what Python's `json` takes: also NaN, Infinity and -Infinity. A byte-order mark is not part of it.
- *
- * Offsets are UTF-16 units of the text, ends exclusive.
+ * Checks JSON text and names the place where it is none. Takes what Python's `json` takes: also NaN, Infinity and -Infinity.
+ * JSON.parse is several times faster but names no place and refuses those; so this runs only where JSON.parse failed, or where
+ * the text may hold something to warn about.
  */
-
-export interface ObjectNode {
-  readonly kind: 'object'
-  readonly start: number
-  readonly end: number
-  readonly members: readonly Member[]
-}
-
-export interface ArrayNode {
-  readonly kind: 'array'
-  readonly start: number
-  readonly end: number
-  readonly items: readonly JsonNode[]
-}
-
-export interface ScalarNode {
-  readonly kind: 'string' | 'number' | 'literal'
-  readonly start: number
-  readonly end: number
-}
-
-export type JsonNode = ObjectNode | ArrayNode | ScalarNode
-
-export interface Member {
-  readonly key: string
-  /** Of the key's opening quote. */
-  readonly start: number
-  /** Of the value. */
-  readonly end: number
-  readonly value: JsonNode
-}
 
 /** A place in the text that is no JSON. `at` like `cells[3].outputs[0].data`. */
 export class JsonError extends Error {
@@ -49,8 +17,7 @@ export class JsonError extends Error {
   }
 }
 
-export interface Scanned {
-  readonly root: JsonNode
+export interface Checked {
   /** NaN or Infinity occur, which JSON.parse refuses. */
   readonly lenient: boolean
   /** Places of whole numbers that a double cannot hold, and of keys that occur twice; the first 100. */
@@ -60,12 +27,12 @@ export interface Scanned {
 const DEEPEST = 500
 const MOST_ODD = 100
 
-/** Throws JsonError. */
-export function scanJson(text: string, from = 0): Scanned {
-  return new Scanner(text, from).document()
+/** Throws JsonError. A byte-order mark is not part of the JSON: begin behind it. */
+export function checkJson(text: string, from: number): Checked {
+  return new Checker(text, from).document()
 }
 
-class Scanner {
+class Checker {
   readonly #text: string
   #at: number
   readonly #path: (string | number)[] = []
@@ -77,34 +44,28 @@ class Scanner {
     this.#at = from
   }
 
-  document(): Scanned {
+  document(): Checked {
     this.#space()
-    const root = this.#value()
+    this.#value()
     this.#space()
     if (this.#at < this.#text.length) this.#fail('text follows the end of the JSON value')
-    return { root, lenient: this.#lenient, odd: this.#odd }
+    return { lenient: this.#lenient, odd: this.#odd }
   }
 
-  #value(): JsonNode {
-    const code = this.#text.charCodeAt(this.#at)
-    switch (code) {
-      case 0x7b: // {
-        return this.#object()
-      case 0x5b: // [
-        return this.#array()
-      case 0x22: {
-        const start = this.#at
-        this.#skipString()
-        return { kind: 'string', start, end: this.#at }
-      }
-      default:
-        return code === 0x2d || (code >= 0x30 && code <= 0x39) ? this.#number() : this.#literal()
-    }
+  #value(): void {
+    const char = this.#text.charAt(this.#at)
+    if (char === '{') this.#object()
+    else if (char === '[') this.#array()
+    else if (char === '"') {
+      const start = this.#at
+      this.#skipString()
+      this.#string(start, this.#at)
+    } else if (char === '-' || (char >= '0' && char <= '9')) this.#number()
+    else this.#literal()
   }
 
-  #object(): ObjectNode {
-    const start = this.#enter()
-    const members: Member[] = []
+  #object(): void {
+    this.#enter()
     const keys = new Set<string>()
     if (this.#peek() === '}') this.#at++
     else {
@@ -119,8 +80,7 @@ class Scanner {
         if (this.#peek() !== ':') this.#fail('expected ":"')
         this.#at++
         this.#space()
-        const value = this.#value()
-        members.push({ key, start: keyStart, end: value.end, value })
+        this.#value()
         this.#path.pop()
         const next = this.#peek()
         this.#at++
@@ -129,17 +89,16 @@ class Scanner {
         this.#space()
       }
     }
-    return { kind: 'object', start, end: this.#at, members }
   }
 
-  #array(): ArrayNode {
-    const start = this.#enter()
-    const items: JsonNode[] = []
+  #array(): void {
+    this.#enter()
+    let index = 0
     if (this.#peek() === ']') this.#at++
     else {
       for (;;) {
-        this.#path.push(items.length)
-        items.push(this.#value())
+        this.#path.push(index++)
+        this.#value()
         this.#path.pop()
         const next = this.#peek()
         this.#at++
@@ -148,15 +107,12 @@ class Scanner {
         this.#space()
       }
     }
-    return { kind: 'array', start, end: this.#at, items }
   }
 
-  #enter(): number {
+  #enter(): void {
     if (this.#path.length > DEEPEST) this.#fail(`nested deeper than ${DEEPEST} levels`)
-    const start = this.#at
     this.#at++
     this.#space()
-    return start
   }
 
   /** Leaps from quote to quote: most of a notebook is long strings. */
@@ -182,7 +138,7 @@ class Scanner {
     }
   }
 
-  #number(): ScalarNode {
+  #number(): void {
     const start = this.#at
     const pattern = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y
     pattern.lastIndex = start
@@ -191,9 +147,9 @@ class Scanner {
       if (this.#text.startsWith('-Infinity', start)) {
         this.#lenient = true
         this.#at += 9
-        return { kind: 'number', start, end: this.#at }
+        return
       }
-      return this.#fail('expected a number')
+      this.#fail('expected a number')
     }
     this.#at = start + match[0].length
     const whole = match[1] === undefined && match[2] === undefined
@@ -201,21 +157,17 @@ class Scanner {
       this.#note(
         `the whole number ${match[0]} is larger than a double can hold; its spelling in the file is kept`,
       )
-    return { kind: 'number', start, end: this.#at }
   }
 
-  #literal(): ScalarNode {
+  #literal(): void {
     const start = this.#at
     for (const word of ['true', 'false', 'null', 'NaN', 'Infinity']) {
       if (!this.#text.startsWith(word, start)) continue
       this.#at += word.length
-      if (word === 'NaN' || word === 'Infinity') {
-        this.#lenient = true
-        return { kind: 'number', start, end: this.#at }
-      }
-      return { kind: 'literal', start, end: this.#at }
+      if (word === 'NaN' || word === 'Infinity') this.#lenient = true
+      return
     }
-    return this.#fail(start >= this.#text.length ? 'the file ends in the middle' : 'expected a value')
+    this.#fail(start >= this.#text.length ? 'the file ends in the middle' : 'expected a value')
   }
 
   #space(): void {
@@ -258,35 +210,4 @@ export function placeOf(path: readonly (string | number)[]): string {
     else place += `[${JSON.stringify(step)}]`
   }
   return place
-}
-
-/** The value of a node. `lenient`: the text may hold NaN or Infinity. */
-export function jsonValue(text: string, node: JsonNode, lenient: boolean): unknown {
-  if (!lenient) return JSON.parse(text.slice(node.start, node.end))
-  switch (node.kind) {
-    case 'object': {
-      const value: Record<string, unknown> = {}
-      // As JSON.parse does it: `__proto__` is a key like any other.
-      for (const member of node.members)
-        Object.defineProperty(value, member.key, {
-          value: jsonValue(text, member.value, true),
-          enumerable: true,
-          configurable: true,
-          writable: true,
-        })
-      return value
-    }
-    case 'array':
-      return node.items.map((item) => jsonValue(text, item, true))
-    case 'number':
-      return Number(text.slice(node.start, node.end))
-    case 'string':
-    case 'literal':
-      return JSON.parse(text.slice(node.start, node.end))
-  }
-}
-
-/** The member that counts: of keys that occur twice the last. */
-export function memberOf(node: ObjectNode, key: string): Member | undefined {
-  return node.members.findLast((member) => member.key === key)
 }
