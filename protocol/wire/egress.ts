@@ -217,7 +217,8 @@ export class Egress {
     const bytes = HEADER_BYTES + payload.length
     outgoing.queued += bytes
     this.#queued += bytes
-    if (!costsCredit(lane) || outgoing.credit > 0 || queue.first?.sent !== 0) this.#lanes[lane].enter(queue)
+    // A value that was begun never leaves the ring before its end, so it needs no credit here.
+    if (!costsCredit(lane) || outgoing.credit > 0) this.#lanes[lane].enter(queue)
     this.#schedule()
   }
 

@@ -95,6 +95,12 @@ describe('egress', () => {
     ])
   })
 
+  it('passes no channel over when one before it has nothing more to send', async () => {
+    for (const channel of [1, 3, 5, 1, 5, 5]) egress.push(EVENT, channel, pattern(1))
+    await turns()
+    expect(sent().map(({ channel }) => channel)).toEqual([1, 3, 5, 1, 5, 5])
+  })
+
   it('lets a control frame pass what waits for the transport', async () => {
     room = false
     egress.push(BLOB, 1, pattern(900 * KiB))

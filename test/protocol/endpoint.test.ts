@@ -99,6 +99,25 @@ describe('an endpoint', () => {
     expect(sent()).toHaveLength(1)
   })
 
+  it('charges a REQUEST that is too large for the control lane, whole or in fragments', async () => {
+    for (const fragments of [false, true]) {
+      const { transport, on, ends, values } = endpoint('daemon')
+      on.value = () => new Promise<void>(() => {})
+      const request = (): void => {
+        if (fragments) transport.deliver(raw('stream', REQUEST, 0, pattern(MAX_FRAME_PAYLOAD / 2), 1))
+        transport.deliver(raw('stream', REQUEST, 0, pattern(MAX_FRAME_PAYLOAD / (fragments ? 2 : 1))))
+      }
+      for (let n = 0; n < 4; n++) request()
+      transport.deliver(raw('stream', REQUEST, 0, pattern(100)))
+      await turns()
+      expect([values.length, ends]).toEqual([5, []])
+      request()
+      await turns()
+      expect(values).toHaveLength(5)
+      expect(ends).toMatchObject([{ cause: 'error', code: 'overloaded' }])
+    }
+  })
+
   it('takes the most credit a WINDOW can hold, again and again', async () => {
     const { wire, transport, sent } = endpoint('daemon')
     for (let n = 0; n < 5; n++) transport.deliver(raw('stream', WINDOW, 0, Buffer.alloc(4, 0xff)))
