@@ -1,9 +1,9 @@
 /**
- * Blob files: values too big for rows, named by the SHA-256 of their bytes, in `<folder>/<first two digits>/<digest>`.
+ * Blob files: values too big for rows, named by the SHA-256 of their bytes, in one folder.
  *
  * Invariants: a name is given out only when its bytes are on the disk (file and folder synced), so a row that names a blob never
  * outlives it; a file is written once, under a temporary name and renamed; bytes under a name never change. Hashing and writing
- * happen on the thread pool. Races: two puts of the same bytes are one flight; `collect` never removes what was put since it began
+ * happen on the thread pool; syncs of the folder are shared by all who wait for one. Races: two puts of the same bytes are one flight; `collect` never removes what was put since it began
  * to look, because a put of present bytes is noted before anything is awaited.
  */
 import { createHash, randomUUID, webcrypto } from 'node:crypto'
@@ -42,13 +42,15 @@ class BlobFolder implements Blobs {
   readonly #flights = new Map<string, Promise<void>>()
   /** Digest → when it was last put by this process; these are known to be durable once their flight has landed. */
   readonly #put = new Map<string, number>()
+  #runningSync: Promise<void> | null = null
+  #nextSync: Promise<void> | null = null
 
   constructor(folder: string) {
     this.#folder = folder
   }
 
   file(hash: BlobHash): string {
-    return join(this.#folder, hash.slice(0, 2), hash)
+    return join(this.#folder, hash)
   }
 
   async put(bytes: Uint8Array): Promise<BlobRef> {
@@ -82,19 +84,16 @@ class BlobFolder implements Blobs {
   async collect(keep: ReadonlySet<string>, before: number): Promise<{ removed: number; bytes: number }> {
     let removed = 0
     let bytes = 0
-    for (const shard of await readdir(this.#folder)) {
-      for (const name of await readdir(join(this.#folder, shard))) {
-        const path = join(this.#folder, shard, name)
-        if (keep.has(name)) continue
-        const found = await stat(path)
-        // Nothing is awaited between this check and the removal's start; a put that comes later writes the file again.
-        if (found.mtimeMs >= before || (this.#put.get(name) ?? 0) >= before || this.#flights.has(name))
-          continue
-        this.#put.delete(name)
-        await rm(path, { force: true })
-        removed++
-        bytes += found.size
-      }
+    for (const name of await readdir(this.#folder)) {
+      const path = join(this.#folder, name)
+      if (keep.has(name)) continue
+      const found = await stat(path)
+      // Nothing is awaited between this check and the removal's start; a put that comes later writes the file again.
+      if (found.mtimeMs >= before || (this.#put.get(name) ?? 0) >= before || this.#flights.has(name)) continue
+      this.#put.delete(name)
+      await rm(path, { force: true })
+      removed++
+      bytes += found.size
     }
     for (const [hash, at] of this.#put) if (at < before) this.#put.delete(hash)
     return { removed, bytes }
@@ -102,12 +101,9 @@ class BlobFolder implements Blobs {
 
   async #store(hash: BlobHash, bytes: Uint8Array): Promise<void> {
     const path = this.file(hash)
-    const shard = join(this.#folder, hash.slice(0, 2))
-    const shardIsNew = mkdirSync(shard, { recursive: true, mode: 0o700 }) !== undefined
-    if (shardIsNew) await sync(this.#folder)
     const present = await stat(path).catch(() => null)
     if (present?.size !== bytes.byteLength) {
-      const temporary = join(shard, `${hash}.${randomUUID()}.part`)
+      const temporary = `${path}.${randomUUID()}.part`
       try {
         const file = await open(temporary, 'wx', 0o600)
         try {
@@ -123,7 +119,21 @@ class BlobFolder implements Blobs {
       }
     }
     // Also when it was there: whoever wrote it may have been killed before this step.
-    await sync(shard)
+    await this.#syncFolder()
+  }
+
+  /** A sync that begins after this call; those who come while one runs share the next. */
+  #syncFolder(): Promise<void> {
+    const next = this.#nextSync
+    if (next) return next
+    const after = this.#runningSync ?? Promise.resolve()
+    const flight = after.then(() => {
+      this.#nextSync = null
+      this.#runningSync = flight.catch(() => {}) // its callers hear of it
+      return sync(this.#folder)
+    })
+    this.#nextSync = flight
+    return flight
   }
 }
 

@@ -16,6 +16,9 @@ import { type ExecutionRow, insertExecution, showInCell, summaryOf } from './row
 import { StreamOutput } from './stream-output.ts'
 import { readBundle, storeBundle } from './values.ts'
 
+/** Cells whose blobs are written side by side. */
+const CELLS_AT_ONCE = 64
+
 /** A code cell of a file. `outputs` as nbformat 4 has them; multi-line texts may be lists. */
 export interface FileCell {
   readonly cell_id: CellId
@@ -56,21 +59,28 @@ export async function prepareFileOutputs(
   cells: readonly FileCell[],
 ): Promise<PreparedFileOutputs[]> {
   const prepared: PreparedFileOutputs[] = []
-  for (const cell of cells) {
-    if (cell.outputs.length === 0 && cell.execution_count === null) continue
-    const outputs: Output[] = []
-    for (const output of cell.outputs) outputs.push(await fromFile(output, blobs))
-    prepared.push({
-      execution_id: ExecutionId.parse(randomUUID()),
-      cell_id: cell.cell_id,
-      source: cell.source,
-      source_hash: sourceHash(cell.source),
-      execution_count: cell.execution_count,
-      status: outputs.some((output) => output.output_type === 'error') ? 'error' : 'done',
-      outputs,
-    })
+  // Some at a time: blobs are written side by side, and a huge file does not become a million promises.
+  for (let start = 0; start < cells.length; start += CELLS_AT_ONCE) {
+    const some = cells.slice(start, start + CELLS_AT_ONCE)
+    for (const cell of await Promise.all(some.map((one) => prepareCell(blobs, one)))) {
+      if (cell) prepared.push(cell)
+    }
   }
   return prepared
+}
+
+async function prepareCell(blobs: Blobs, cell: FileCell): Promise<PreparedFileOutputs | null> {
+  if (cell.outputs.length === 0 && cell.execution_count === null) return null
+  const outputs = await Promise.all(cell.outputs.map((output) => fromFile(output, blobs)))
+  return {
+    execution_id: ExecutionId.parse(randomUUID()),
+    cell_id: cell.cell_id,
+    source: cell.source,
+    source_hash: sourceHash(cell.source),
+    execution_count: cell.execution_count,
+    status: outputs.some((output) => output.output_type === 'error') ? 'error' : 'done',
+    outputs,
+  }
 }
 
 /**
