@@ -133,7 +133,7 @@ async function conclude(
       terminal.note(`${terminal.paintNote('red', 'roomd:')} ${failed.cell} ${why}`)
     }
     const parts = [
-      `${counted(executions.length, 'cell')} in ${duration(elapsed)}`,
+      `${cellsText(executions)} in ${duration(elapsed)}`,
       saved === null
         ? 'not saved'
         : `${saved.outcome === 'saved' ? 'saved' : 'unchanged'} ${shortPath(saved.path)}`,
@@ -142,6 +142,12 @@ async function conclude(
     terminal.note(terminal.paintNote('dim', parts.join(' · ')))
   }
   return failed === null && !timedOut ? ExitCode.done : ExitCode.failed
+}
+
+function cellsText(executions: NotebookOutcome['executions']): string {
+  const done = executions.filter(({ status }) => status === 'done').length
+  const all = counted(executions.length, 'cell')
+  return done === executions.length ? all : `${done} of ${all} done`
 }
 
 /** From the first start to the last end, by the daemon's clock. */
