@@ -1,7 +1,7 @@
 // Bundles every program with esbuild, so that it starts fast. Packages with native parts, and those of which a process may have
 // only one copy (yjs), stay outside the bundles.
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -27,15 +27,24 @@ const entries = {
 const requireBanner =
   "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);"
 
+/** zod brings the messages of fifty languages; ours are in English, and every program would parse the rest at its start. */
+const onlyEnglish = {
+  name: 'only-english',
+  setup({ onLoad }) {
+    onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: "export { default as en } from './en.js'",
+      loader: 'js',
+    }))
+  },
+}
+
 mkdirSync(outdir, { recursive: true })
 const present = Object.entries(entries).filter(([, file]) => existsSync(resolve(root, file)))
 for (const [name, file] of Object.entries(entries)) {
   if (!present.some(([n]) => n === name)) console.error(`build: ${file} is missing, ${name} is not built`)
 }
 const started = Date.now()
-// dist/types is written by the type checker; everything else here is ours to replace.
-for (const old of ['chunks']) rmSync(resolve(outdir, old), { recursive: true, force: true })
-await build({
+const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: Object.fromEntries(present),
   outdir,
@@ -51,5 +60,15 @@ await build({
   banner: { js: requireBanner },
   logLevel: 'warning',
   legalComments: 'none',
+  metafile: true,
+  plugins: [onlyEnglish],
 })
+// Chunks of earlier builds. A process that was started from one of them may still load its parts for a while.
+const fresh = new Set(Object.keys(metafile.outputs).map((file) => basename(file)))
+for (const name of readdirSync(outdir)) {
+  const file = resolve(outdir, name)
+  if (!/\.js(\.map)?$/.test(name) || fresh.has(name) || Date.now() - statSync(file).mtimeMs < 3_600_000)
+    continue
+  rmSync(file)
+}
 console.error(`build: ${present.length} programs in ${Date.now() - started} ms`)

@@ -8,10 +8,10 @@ import { basename, dirname, join } from 'node:path'
 import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
-import { createDocument, loadDocument } from '../documents/document.ts'
+import { createDocumentInSlices, loadDocument } from '../documents/document.ts'
 import type { NotebookFile } from '../documents/ipynb/read.ts'
 import { Journal, readJournal, snapshotStatements } from '../documents/journal.ts'
-import { hashBytes, readSource, saveFile } from '../documents/save.ts'
+import { readSource, saveFile } from '../documents/save.ts'
 import { type PreparedFileOutputs, prepareFileOutputs } from '../executions/file-outputs.ts'
 import { createExecutions } from '../executions/room-executions.ts'
 import type { Statement } from '../store/store.ts'
@@ -67,10 +67,8 @@ export async function createRoom(
     read_only: null,
     warnings: [],
   }
-  const bytes =
-    path === null
-      ? null
-      : (await rooms.worker.write({ base: null, path, metadata: empty.metadata, cells: [] })).bytes
+  const written =
+    path === null ? null : await rooms.worker.write({ base: null, path, metadata: empty.metadata, cells: [] })
   const record = newRecord(rooms, {
     notebook_id: id,
     path,
@@ -79,12 +77,14 @@ export async function createRoom(
     working_dir,
     kernel_name: wanted.kernel ?? null,
     ephemeral: wanted.ephemeral ?? false,
-    source: bytes === null ? { state: 'none' } : { state: 'ready', hash: hashBytes(bytes) },
+    source: written === null ? { state: 'none' } : { state: 'ready', hash: written.hash },
   })
-  const rows = bytes === null ? [] : sourceRows(id, hashBytes(bytes), bytes)
-  const made = assemble(rooms, record, empty, [], rows)
+  const rows = written === null ? [] : sourceRows(id, written.hash, written.bytes)
+  const made = await assemble(rooms, record, empty, [], rows)
   const placed = async (): Promise<void> => {
-    if (path !== null && bytes !== null) await saveFile({ path, bytes, expectedHash: null })
+    if (path !== null && written !== null) {
+      await saveFile({ path, bytes: written.bytes, expectedHash: null })
+    }
   }
   return { made, placed }
 }
@@ -143,14 +143,14 @@ async function rebind(
   return record
 }
 
-function assemble(
+async function assemble(
   rooms: RoomsContext,
   record: RoomRecord,
   file: NotebookFile,
   outputs: readonly PreparedFileOutputs[],
   rows: Statement[],
-): NewRoom {
-  const document = createDocument(file)
+): Promise<NewRoom> {
+  const document = await createDocumentInSlices(file)
   const snapshot = snapshotStatements(record.notebook_id, record.doc_seq, document.updateSince())
   return {
     parts: { record, document, ...partsAround(rooms, record) },

@@ -323,7 +323,12 @@ export class Room implements RoomPort {
           peer.channel.send(FrameType.DOC, answer)
           if (scopeAllows(peer.scope, 'editor')) peer.channel.send(FrameType.DOC, wants)
         },
-        () => {},
+        (error) => {
+          // Who asked waits for the answer: the channel ends with the reason, and its client attaches again.
+          if (peer.gone) return
+          peer.detach(error.message)
+          peer.channel.close({ code: 'storage_failed', reason: error.message, error: error.toWire() })
+        },
       )
       return
     }

@@ -10,7 +10,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
 import type { WriteCell } from '../documents/ipynb/write.ts'
-import { hashBytes, saveFile } from '../documents/save.ts'
+import { saveFile } from '../documents/save.ts'
 import { outputsForFile } from '../executions/file-outputs.ts'
 import type { Statement, Store } from '../store/store.ts'
 import { newFile } from './file-path.ts'
@@ -78,13 +78,12 @@ export class Saver {
     for (const { source_hash: _, ...view } of views) {
       cells.push({ ...view, outputs: await this.#outputsOf(view.cell_id, marks, base !== null) })
     }
-    const { bytes } = await this.#rooms.worker.write({
+    const { bytes, hash } = await this.#rooms.worker.write({
       base: base?.text ?? null,
       path: target,
       metadata,
       cells,
     })
-    const hash = hashBytes(bytes)
     const saved = { notebook_id: room.id, path: target, doc_seq, event_seq }
     if (base && hash === base.hash && room.record.source.state !== 'missing') {
       this.#savedMarks = marks
