@@ -71,6 +71,8 @@ export const HostEvent = z.discriminatedUnion('kind', [
     stderr: z.string(),
     /** True when shutdown or restart was asked for. */
     expected: z.boolean(),
+    /** The system killed it for want of memory. */
+    out_of_memory: z.boolean().optional(),
   }),
   /** Events that are not there any more, with the reason (host died, hard limit). */
   z.looseObject({ kind: z.literal('gap'), seq: z.number().int(), at: z.number(), reason: z.string() }),

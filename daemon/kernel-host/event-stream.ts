@@ -1,6 +1,7 @@
 /**
- * The kernel's numbered events: to disk first, then to the subscriber. Everything that one turn of the loop brings is one write
- * and leaves in the same turn, so a batch costs one system call and a lone event waits for nothing.
+ * The kernel's numbered events: to disk first, then to the subscriber. What somebody waits for (`settled`, a question, a death)
+ * leaves in the turn of the loop that brought it, and with it all before it; the rest within a millisecond. So a short cell's
+ * six events are one write to disk and one to the daemon, which wakes up once for them: on a busy machine waking up is what costs.
  *
  * Invariants: seq rises by one; an event is given to the subscriber only in order; what is not acknowledged is on disk, or, while
  * the disk refuses, in memory (the kernel is stopped meanwhile). The subscriber gets events straight from memory while it keeps
@@ -15,10 +16,14 @@ import type { Spool, SpoolRecord } from './spool.ts'
 export interface Subscriber {
   /** false: no room; `writable` of the stream is called when there is. */
   offer(payload: Uint8Array, seq: number): boolean
+  /** Events are about to leave: what else there is for it may go with them. */
+  flushing(): void
 }
 
-/** HostEvent without what the stream adds; distributes over the union. */
-type Unnumbered<E> = E extends HostEvent ? Omit<E, 'seq' | 'at'> : never
+/** HostEvent without what the stream adds and without unknown fields; distributes over the union. */
+type Unnumbered<E> = E extends HostEvent
+  ? { [P in keyof E as string extends P ? never : P extends 'seq' | 'at' ? never : P]: E[P] }
+  : never
 export type NewEvent = Unnumbered<HostEvent>
 
 export interface EventStreamOptions {
@@ -37,6 +42,7 @@ const FLUSH_BYTES = 512 * 1024
 /** What the disk may hold when the kernel cannot be stopped. */
 const HARD_LIMIT_BYTES = 1024 * 1024 * 1024
 const RETRY_MS = 500
+const SOON_MS = 1
 
 export class EventStream {
   readonly #options: EventStreamOptions
@@ -47,6 +53,7 @@ export class EventStream {
   #tailBytes = 0
   #end: number
   #flushing = false
+  #cancelSoon: (() => void) | null = null
   #refused = false
   #acknowledged = 0
   #subscriber: Subscriber | null = null
@@ -94,17 +101,29 @@ export class EventStream {
     this.#tail.push({ seq, payload, end: this.#end })
     this.#tailBytes += payload.length
     if (this.#tailBytes > FLUSH_BYTES) this.flush()
-    else if (!this.#flushing) {
-      this.#flushing = true
-      // Runs when all that this turn brought is in, and before the loop waits again.
-      process.nextTick(() => this.flush())
-    }
+    else if (isUrgent(event)) this.#flushNow()
+    else this.#flushSoon()
     return seq
+  }
+
+  #flushNow(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    // Runs when all that this turn brought is in, and before the loop waits again.
+    process.nextTick(() => this.flush())
+  }
+
+  #flushSoon(): void {
+    if (this.#flushing) return
+    this.#cancelSoon ??= this.#options.clock.after(SOON_MS, () => this.flush())
   }
 
   /** Writes and offers what is waiting. */
   flush(): void {
     this.#flushing = false
+    this.#cancelSoon?.()
+    this.#cancelSoon = null
+    this.#subscriber?.flushing()
     const batch = this.#tail
     if (batch.length === 0) return
     this.#persist()
@@ -209,6 +228,11 @@ export class EventStream {
       reason: `${dropped} kernel messages were dropped: ${HARD_LIMIT_BYTES / 2 ** 20} MiB waited for the daemon and the kernel could not be stopped`,
     })
   }
+}
+
+/** Somebody waits for it. */
+function isUrgent(event: NewEvent): boolean {
+  return event.kind !== 'message' || event.message.channel === 'stdin' || event.message.channel === 'control'
 }
 
 /** What the spool adds to a payload. */

@@ -11,7 +11,7 @@ export interface JupyterMessage {
   readonly parentId: string | null
   readonly metadata: Record<string, unknown>
   readonly content: Record<string, unknown>
-  readonly buffers: Uint8Array[]
+  readonly buffers: Uint8Array<ArrayBuffer>[]
 }
 
 /** Message whose content was not parsed yet: giant streams are cut without ever being one string. */
@@ -85,7 +85,8 @@ export function decodeMessage(parts: readonly Buffer[], key: string): RawMessage
     parentId: typeof above.msg_id === 'string' ? above.msg_id : null,
     metadata: metadata.length <= 2 ? {} : dictionary(metadata),
     rawContent: content,
-    buffers: parts.slice(start + 6),
+    // zeromq gives Buffers over plain memory, never over shared.
+    buffers: parts.slice(start + 6) as Uint8Array<ArrayBuffer>[],
   }
 }
 

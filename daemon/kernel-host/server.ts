@@ -51,12 +51,16 @@ const PART_BYTES = 1024 * 1024
 const BACKLOG = 128
 const LOOK_MS = 5_000
 const DRAIN_MS = 2_000
+/** How long an answer may wait for events to go with. */
+const SENT_MS = 1
+const ACKNOWLEDGED_MS = 50
 
 export class HostServer {
   readonly #options: HostServerOptions
   readonly #wires = new Set<Wire>()
   #server: Server
   #subscribed: { wire: Wire; subscriber: Subscriber } | null = null
+  #answers: { readonly wire: Wire; readonly response: object }[] = []
   #closed = false
 
   constructor(options: HostServerOptions) {
@@ -157,10 +161,26 @@ export class HostServer {
       const outcome = this.#dispatch(wire, request)
       // What is known at once is answered at once.
       const value = outcome instanceof Promise ? await outcome : outcome
-      if (value !== null) answer(wire, { id: request.id, ok: true, value })
+      if (value === null) return
+      const response = { id: request.id, ok: true, value }
+      // Nobody's next step waits for these two: they go with the events that follow, and the daemon wakes up once.
+      if (request.method === 'send') this.#later(wire, response, SENT_MS)
+      else if (request.method === 'acknowledge') this.#later(wire, response, ACKNOWLEDGED_MS)
+      else answer(wire, response)
     } catch (error) {
       answer(wire, { id: request.id, ok: false, error: toWireError(error) })
     }
+  }
+
+  #later(wire: Wire, response: object, ms: number): void {
+    this.#answers.push({ wire, response })
+    this.#options.clock.after(ms, () => this.#answerNow())
+  }
+
+  /** Sends the answers that waited for company. */
+  #answerNow(): void {
+    if (this.#answers.length === 0) return
+    for (const { wire, response } of this.#answers.splice(0)) answer(wire, response)
   }
 
   /** null: already answered. */
@@ -199,7 +219,7 @@ export class HostServer {
     const before = this.#subscribed
     if (before !== null && before.wire !== wire)
       before.wire.fail('session_superseded', 'another daemon took over this kernel')
-    const subscriber = subscriberOn(wire)
+    const subscriber = subscriberOn(wire, () => this.#answerNow())
     this.#subscribed = { wire, subscriber }
     this.#options.events.subscribe(subscriber, since)
   }
@@ -209,10 +229,11 @@ function answer(wire: Wire, response: object): void {
   wire.send(FrameType.RESPONSE, 0, encode(response))
 }
 
-function subscriberOn(wire: Wire): Subscriber {
+function subscriberOn(wire: Wire, flushing: () => void): Subscriber {
   /** Bytes of a large event that are already with the wire. */
   let sent = 0
   return {
+    flushing,
     offer(payload, seq) {
       if (payload.length <= WHOLE_BYTES) return wire.offer(FrameType.EVENT, 0, payload)
       while (sent < payload.length) {

@@ -5,7 +5,6 @@
  * Races: events of an earlier subscription may still be on their way when a new one begins; everything up to the answer of the
  * new one is dropped. An interrupt is not repeated: on a second connection it could hit the next cell.
  */
-import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../protocol/clock.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { BootId, KernelId, NotebookId } from '../../protocol/ids.ts'
@@ -13,9 +12,11 @@ import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { KernelSummary } from '../../protocol/notebook.ts'
 import { isAlive, type ProcessIdentity, signalProcess } from '../kernel-host/process-identity.ts'
 import { killTree } from '../kernel-host/process-tree.ts'
-import type { HostConnection, HostParams } from './host-connection.ts'
+import { type Died, describeDeath, startFailed } from './death.ts'
+import type { HostConnection } from './host-connection.ts'
 import { HostLink, type HostTarget } from './host-link.ts'
 import type { Kernel, KernelRequest } from './kernel.ts'
+import { OpenRequests } from './open-requests.ts'
 
 export interface HostedKernelOptions {
   readonly id: KernelId
@@ -38,23 +39,11 @@ export interface HostedKernelOptions {
   log(message: string): void
 }
 
-interface PendingSend {
-  readonly params: HostParams<'send'>
-  readonly resolve: (outcome: { alreadySent: boolean }) => void
-  readonly reject: (error: RoomdError) => void
-}
-
-interface PendingAsk {
-  readonly resolve: (content: Record<string, unknown>) => void
-  readonly reject: (error: RoomdError) => void
-}
-
-type Died = Extract<HostEvent, { kind: 'died' }>
-
 const DEFAULT_GRACE_MS = 5_000
 const HOST_EXIT_MS = 3_000
 const LINK_WAIT_MS = 10_000
 const LOOK_MS = 10
+const ACKNOWLEDGE_MS = 10
 
 export class HostedKernel implements Kernel {
   readonly id: KernelId
@@ -65,15 +54,14 @@ export class HostedKernel implements Kernel {
   readonly ready: Promise<void>
   readonly #options: HostedKernelOptions
   readonly #link: HostLink
-  readonly #sends = new Map<string, PendingSend>()
-  readonly #asks = new Map<string, PendingAsk>()
+  readonly #requests = new OpenRequests()
   #listener: ((event: HostEvent) => void) | null = null
   #seq = 0
   /** Highest seq ever seen, given to the listener or not. */
   #seen = 0
   #subscribed: 'no' | 'asked' | 'yes' = 'no'
   #acknowledged = 0
-  #acknowledging = false
+  #cancelAcknowledge: (() => void) | null = null
   #state: KernelSummary['state']
   #process: ProcessIdentity | null
   #died: Died | null = null
@@ -153,35 +141,14 @@ export class HostedKernel implements Kernel {
   acknowledge(seq: number): void {
     if (seq <= this.#acknowledged) return
     this.#acknowledged = seq
-    if (!this.#acknowledging) {
-      this.#acknowledging = true
-      // Several acknowledgements of one turn are one message.
-      process.nextTick(() => {
-        this.#acknowledging = false
-        this.#tellAcknowledged()
-      })
-    }
+    // The host only trims its disk by it: many acknowledgements are one message.
+    this.#cancelAcknowledge ??= this.#options.clock.after(ACKNOWLEDGE_MS, () => this.#tellAcknowledged())
     if (this.#died !== null && seq >= this.#died.seq) void this.#finish()
   }
 
   send(request: KernelRequest): Promise<{ alreadySent: boolean }> {
     if (this.#died !== null) return Promise.reject(this.#gone())
-    const params: HostParams<'send'> = {
-      request_id: request.requestId,
-      channel: request.channel,
-      msg_type: request.msgType,
-      content: request.content,
-      ...(request.metadata === undefined ? {} : { metadata: request.metadata }),
-      ...(request.parentId === undefined ? {} : { parent_id: request.parentId }),
-      ...(request.buffers === undefined ? {} : { buffers: request.buffers as Uint8Array<ArrayBuffer>[] }),
-    }
-    return new Promise((resolve, reject) => {
-      const key = `${request.requestId} ${randomUUID()}`
-      const pending = { params, resolve, reject }
-      this.#sends.set(key, pending)
-      const connection = this.#link.connection
-      if (connection !== null) this.#transmit(connection, key, pending)
-    })
+    return this.#requests.send(request, this.#link.connection)
   }
 
   ask(
@@ -189,31 +156,8 @@ export class HostedKernel implements Kernel {
     content: Record<string, unknown>,
     signal?: AbortSignal,
   ): Promise<Record<string, unknown>> {
-    const requestId = randomUUID()
-    return new Promise((resolve, reject) => {
-      const settle = (): void => {
-        this.#asks.delete(requestId)
-        signal?.removeEventListener('abort', aborted)
-      }
-      const pending: PendingAsk = {
-        resolve: (reply) => {
-          settle()
-          resolve(reply)
-        },
-        reject: (error) => {
-          settle()
-          reject(error)
-        },
-      }
-      const aborted = (): void => pending.reject(new RoomdError('client_aborted', `${msgType} was aborted`))
-      if (signal?.aborted) {
-        aborted()
-        return
-      }
-      signal?.addEventListener('abort', aborted, { once: true })
-      this.#asks.set(requestId, pending)
-      this.send({ requestId, channel: 'shell', msgType, content }).catch(pending.reject)
-    })
+    if (this.#died !== null) return Promise.reject(this.#gone())
+    return this.#requests.ask(msgType, content, this.#link.connection, signal)
   }
 
   async interrupt(): Promise<void> {
@@ -231,13 +175,13 @@ export class HostedKernel implements Kernel {
     void this.#link.dispose()
     this.#listener = null
     const error = new RoomdError('shutting_down', 'the daemon lets go of the kernel, which goes on')
-    this.#rejectOpen(error)
+    this.#requests.rejectAll(error)
   }
 
   #connected(connection: HostConnection): void {
     if (this.#listener !== null || this.#options.starting) this.#subscribe(connection)
     this.#tellAcknowledged()
-    for (const [key, pending] of this.#sends) this.#transmit(connection, key, pending)
+    this.#requests.repeat(connection)
     connection.call(
       'status',
       {},
@@ -263,6 +207,8 @@ export class HostedKernel implements Kernel {
   }
 
   #tellAcknowledged(): void {
+    this.#cancelAcknowledge?.()
+    this.#cancelAcknowledge = null
     const seq = this.#acknowledged
     if (seq === 0) return
     this.#link.connection?.call(
@@ -271,21 +217,6 @@ export class HostedKernel implements Kernel {
       () => {},
       // It is told again on the next connection.
       () => {},
-    )
-  }
-
-  #transmit(connection: HostConnection, key: string, pending: PendingSend): void {
-    connection.call(
-      'send',
-      pending.params,
-      ({ already_sent }) => {
-        if (this.#sends.delete(key)) pending.resolve({ alreadySent: already_sent })
-      },
-      (error) => {
-        // The connection ended before the answer: it is repeated on the next one.
-        if (error.code === 'runtime_not_ready') return
-        if (this.#sends.delete(key)) pending.reject(error)
-      },
     )
   }
 
@@ -301,13 +232,14 @@ export class HostedKernel implements Kernel {
 
   /** What the kernel's own picture takes from an event. Seeing one twice does no harm. */
   #note(event: HostEvent): void {
+    this.#requests.note(event)
     switch (event.kind) {
       case 'ready':
         if (this.#state === 'starting' || this.#state === 'unknown') this.#state = 'idle'
         this.#settleReady?.resolve()
         return
       case 'message': {
-        const { channel, msg_type, parent_id, content } = event.message
+        const { channel, msg_type, content } = event.message
         if (
           channel === 'iopub' &&
           msg_type === 'status' &&
@@ -316,19 +248,13 @@ export class HostedKernel implements Kernel {
         ) {
           if (content.execution_state === 'busy' || content.execution_state === 'idle')
             this.#state = content.execution_state
-        } else if (channel === 'shell' && parent_id !== null) this.#asks.get(parent_id)?.resolve(content)
-        return
-      }
-      case 'settled': {
-        const asked = this.#asks.get(event.request_id)
-        if (asked === undefined) return
-        if (event.reply !== null) asked.resolve(event.reply)
-        else asked.reject(new RoomdError('outcome_unknown', 'the kernel gave no answer; ask again'))
+        }
         return
       }
       case 'died':
         this.#noteDeath(event)
         return
+      case 'settled':
       case 'gap':
         return
     }
@@ -339,13 +265,7 @@ export class HostedKernel implements Kernel {
     this.#died = event
     this.#state = 'dead'
     this.#settleReady?.reject(startFailed(this.name, event))
-    this.#rejectOpen(this.#gone())
-  }
-
-  #rejectOpen(error: RoomdError): void {
-    for (const pending of this.#sends.values()) pending.reject(error)
-    this.#sends.clear()
-    for (const pending of [...this.#asks.values()]) pending.reject(error)
+    this.#requests.rejectAll(this.#gone())
   }
 
   #gone(): RoomdError {
@@ -422,19 +342,4 @@ export class HostedKernel implements Kernel {
       promise.then(resolve, reject).finally(cancel)
     })
   }
-}
-
-export function describeDeath(event: Died): string {
-  if (event.signal !== null)
-    return event.out_of_memory === true ? 'out of memory (SIGKILL)' : `signal ${event.signal}`
-  return event.code === null ? 'exit code unknown' : `exit code ${event.code}`
-}
-
-function startFailed(name: string, event: Died): RoomdError {
-  const lines = event.stderr === '' ? 'it printed nothing' : `its last lines:\n${event.stderr}`
-  return new RoomdError(
-    'kernel_start_failed',
-    `the kernel "${name}" ended before it was ready (${describeDeath(event)}); ${lines}`,
-    { cause: { code: event.code, signal: event.signal, stderr: event.stderr } },
-  )
 }

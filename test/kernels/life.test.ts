@@ -221,7 +221,10 @@ test('a kernel that cannot use ipc is started once more on tcp', (context) => {
 test('the embedded kernel needs nothing but Node', () =>
   withKernels(async ({ start, provider }) => {
     const specs = await provider.specs()
-    expect(specs.find((spec) => spec.name === 'javascript')).toMatchObject({ source: 'embedded', usable: true })
+    expect(specs.find((spec) => spec.name === 'javascript')).toMatchObject({
+      source: 'embedded',
+      usable: true,
+    })
     const kernel = await start('javascript')
     const listener = new Listener(kernel)
     const run = await listener.run('console.log("hello"); 6 * 7')

@@ -1,0 +1,251 @@
+/**
+ * The messages between host and kernel: sends requests once, makes events of what the kernel says, follows what is open. Keeps the
+ * host's own questions (readiness, probes, preparation) apart from what others see.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../protocol/clock.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { KernelId } from '../../protocol/ids.ts'
+import { Channels } from './channels.ts'
+import type { Channel, ConnectionInfo } from './connection-file.ts'
+import type { NewEvent } from './event-stream.ts'
+import { Interrupt } from './interrupt.ts'
+import { decodeMessage, dictionary, encodeMessage, type OutgoingMessage } from './jupyter-message.ts'
+import { preparation } from './preparation.ts'
+import { Readiness } from './readiness.ts'
+import type { SendLog } from './send-log.ts'
+import { Settling } from './settling.ts'
+import { giantStream } from './stream-pieces.ts'
+
+export interface ConversationPort {
+  readonly clock: Clock
+  readonly kernelId: KernelId
+  readonly sends: SendLog
+  /** The kernel was there before this host: it may be busy, and is prepared already. */
+  readonly adopted: boolean
+  event(event: NewEvent): void
+  /** Once: kernel_info's answer, when iopub has spoken too. */
+  ready(info: Record<string, unknown>): void
+  /** What is open changed. */
+  changed(): void
+  disconnected(): void
+  log(message: string): void
+}
+
+export interface SendParams {
+  readonly request_id: string
+  readonly channel: 'shell' | 'control' | 'stdin'
+  readonly msg_type: string
+  readonly content: Record<string, unknown>
+  readonly metadata?: Record<string, unknown> | undefined
+  readonly parent_id?: string | null | undefined
+  readonly buffers?: Uint8Array[] | undefined
+}
+
+/** msg_ids of our own questions begin with it; their answers are nobody else's. */
+const OWN = 'roomd-host-'
+/** After the kernel's end: nothing more comes when nothing came for so long. */
+const QUIET_MS = 30
+
+export class Conversation {
+  readonly #port: ConversationPort
+  readonly #settling: Settling
+  readonly #interrupt: Interrupt
+  #link: {
+    readonly info: ConnectionInfo
+    readonly channels: Channels
+    readonly readiness: Readiness
+  } | null = null
+  #waitingInput = false
+
+  constructor(port: ConversationPort) {
+    this.#port = port
+    this.#interrupt = new Interrupt(port.clock)
+    this.#settling = new Settling({
+      clock: port.clock,
+      newId: ownId,
+      probe: (msgId, msgType, content) => this.#transmit('shell', { msgId, msgType, content }),
+      settled: (id, reply) => this.#settled(id, reply),
+    })
+  }
+
+  /** request_id of the execute that runs, or null. */
+  get running(): string | null {
+    return this.#settling.running
+  }
+
+  /** Nothing is open. */
+  get idle(): boolean {
+    return this.#settling.idle
+  }
+
+  get waitingInput(): boolean {
+    return this.#waitingInput
+  }
+
+  /** Connects to the channels of a kernel, in place of an earlier attempt's. */
+  connect(info: ConnectionInfo): void {
+    this.close()
+    const { clock, kernelId, adopted } = this.#port
+    const channels = new Channels(info, kernelId, {
+      message: (channel, parts) => this.#received(channel, parts),
+      disconnected: () => this.#port.disconnected(),
+    })
+    const ask = (): void =>
+      this.#transmit('shell', { msgId: ownId(), msgType: 'kernel_info_request', content: {} })
+    const readiness = new Readiness({ clock, ask, ready: (told) => this.#ready(told) }, !adopted)
+    this.#link = { info, channels, readiness }
+    readiness.start()
+  }
+
+  /** Follows what an earlier host sent and did not see settle. */
+  takeOver(): void {
+    this.#settling.adopted(this.#port.sends.open())
+    this.#port.changed()
+  }
+
+  /** Sends a request that was not sent before. Throws `storage_failed`, with nothing sent, and `kernel_died`. */
+  send(params: SendParams): { already_sent: boolean } {
+    const { request_id: id, channel, msg_type: msgType, content, metadata, buffers } = params
+    const { sends } = this.#port
+    if (sends.has(id)) return { already_sent: true }
+    if (this.#link === null) throw new RoomdError('kernel_died', 'the kernel has ended; start it again')
+    const sent = { id, channel, msgType }
+    try {
+      sends.sending(sent)
+    } catch (error) {
+      throw new RoomdError(
+        'storage_failed',
+        `the request was not sent because its send log could not be written: ${String(error)}`,
+      )
+    }
+    this.#transmit(channel, { msgId: id, msgType, content, metadata, parentId: params.parent_id, buffers })
+    if (channel === 'stdin') this.#waitingInput = false
+    this.#settling.sent(sent)
+    this.#port.changed()
+    return { already_sent: false }
+  }
+
+  /** Calls `signal`, or sends interrupt_request, when the kernel has taken up what it was sent. */
+  interrupt(signal: (() => void) | null): Promise<void> {
+    const deliver =
+      signal ??
+      (() => this.#transmit('control', { msgId: ownId(), msgType: 'interrupt_request', content: {} }))
+    return this.#interrupt.deliver(this.#settling.running, deliver)
+  }
+
+  askToEnd(): void {
+    this.#transmit('control', {
+      msgId: ownId(),
+      msgType: 'shutdown_request',
+      content: { restart: false },
+    })
+  }
+
+  /** Waits until nothing comes any more: what a dead kernel sent is in our sockets, and all of it counts. */
+  quiet(): Promise<void> {
+    const channels = this.#link?.channels
+    if (channels === undefined) return Promise.resolve()
+    return new Promise((resolve) => {
+      const look = (before: number): void => {
+        this.#port.clock.after(QUIET_MS, () => {
+          if (channels.received === before) resolve()
+          else look(channels.received)
+        })
+      }
+      look(channels.received)
+    })
+  }
+
+  /** Nothing is sent or received any more. */
+  close(): void {
+    this.#link?.readiness.dispose()
+    this.#link?.channels.close()
+    this.#link = null
+  }
+
+  /** For good: what is open stays open. */
+  dispose(): void {
+    this.close()
+    this.#settling.dispose()
+  }
+
+  #ready(info: Record<string, unknown>): void {
+    const code = this.#port.adopted ? null : preparation(info)
+    if (code !== null)
+      this.#transmit('shell', {
+        msgId: ownId(),
+        msgType: 'execute_request',
+        content: { code, silent: true, store_history: false, user_expressions: {}, allow_stdin: false },
+      })
+    this.#port.ready(info)
+  }
+
+  #transmit(channel: 'shell' | 'control' | 'stdin', message: OutgoingMessage): void {
+    const link = this.#link
+    link?.channels.send(channel, encodeMessage(message, link.info.key, this.#port.kernelId))
+  }
+
+  #received(channel: Channel, parts: Buffer[]): void {
+    try {
+      this.#understand(channel, parts)
+    } catch (error) {
+      const reason = `a message on ${channel} could not be read: ${error instanceof Error ? error.message : String(error)}`
+      this.#port.log(reason)
+      this.#port.event({ kind: 'gap', reason })
+    }
+  }
+
+  #understand(channel: Channel, parts: Buffer[]): void {
+    const link = this.#link
+    if (link === null) return
+    const { rawContent, ...message } = decodeMessage(parts, link.info.key)
+    if (channel === 'iopub') link.readiness.spoken()
+    if (message.parentId?.startsWith(OWN)) {
+      this.#answered(channel, message.msgType, message.parentId, dictionary(rawContent))
+      return
+    }
+    const told = {
+      channel,
+      msg_type: message.msgType,
+      msg_id: message.msgId,
+      parent_id: message.parentId,
+      metadata: message.metadata,
+      buffers: message.buffers,
+    }
+    const pieces = giantStream(message.msgType, rawContent)
+    if (pieces !== null) {
+      for (const content of pieces) this.#port.event({ kind: 'message', message: { ...told, content } })
+      return
+    }
+    const content = dictionary(rawContent)
+    this.#port.event({ kind: 'message', message: { ...told, content } })
+    if (channel === 'shell' || channel === 'control') this.#settling.reply(message.parentId, content)
+    else if (channel === 'stdin') this.#waitingInput = message.msgType === 'input_request'
+    else if (message.msgType === 'execute_input') this.#interrupt.begun(message.parentId)
+    else if (message.msgType === 'status' && content.execution_state === 'idle')
+      this.#settling.kernelIdle(message.parentId)
+  }
+
+  /** A message that one of our own questions caused. */
+  #answered(channel: Channel, msgType: string, parentId: string, content: Record<string, unknown>): void {
+    if (channel === 'shell') {
+      if (this.#settling.isProbe(parentId)) this.#settling.probeReply()
+      else if (msgType === 'kernel_info_reply') this.#link?.readiness.answered(content)
+    } else if (channel === 'iopub' && msgType === 'status' && content.execution_state === 'idle') {
+      if (this.#settling.isProbe(parentId)) this.#settling.probeIdle()
+    }
+  }
+
+  #settled(requestId: string, reply: Record<string, unknown> | null): void {
+    this.#waitingInput = false
+    this.#interrupt.settled(requestId)
+    this.#port.event({ kind: 'settled', request_id: requestId, reply })
+    this.#port.sends.settled(requestId)
+    this.#port.changed()
+  }
+}
+
+function ownId(): string {
+  return `${OWN}${randomUUID()}`
+}
