@@ -51,8 +51,22 @@ function match(pattern: RegExp, text: string, at: number): RegExpExecArray | nul
 const RESET = '\x1b[0m'
 const CLOSE_LINK = '\x1b]8;;\x1b\\'
 
+/** Programs use few combinations, again and again: answers of `afterSgr` by what was asked. */
+const known = new Map<string, Attributes>()
+const MOST_KNOWN = 2000
+
 /** Attributes after the SGR sequence `raw` with these parameters. */
 export function afterSgr(before: Attributes, raw: string, parameters: string): Attributes {
+  const question = before + raw
+  const answer = known.get(question)
+  if (answer !== undefined) return answer
+  const after = computeAfterSgr(before, raw, parameters)
+  if (known.size >= MOST_KNOWN) known.clear()
+  known.set(question, after)
+  return after
+}
+
+function computeAfterSgr(before: Attributes, raw: string, parameters: string): Attributes {
   const effects = sgrEffects(parameters)
   const entries = split(before)
   // What follows the last reset inside one sequence ("0;31") is all that counts of it.

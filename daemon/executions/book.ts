@@ -12,8 +12,9 @@ import { readStoredOutputs } from './reading.ts'
 import { Recorder } from './recorder.ts'
 import { type ExecutionRow, executionColumns, openStatuses, readDetail, summaryOf } from './rows.ts'
 
-/** Terminal executions whose outputs are kept for the next look. */
-const CACHED_OUTPUTS = 200
+/** Terminal executions whose outputs are kept for the next look, and how many outputs one of them may have. */
+const CACHED_EXECUTIONS = 200
+const CACHED_OUTPUTS = 100
 /** Ids known to be no execution of this room. */
 const REMEMBERED_STRANGERS = 1000
 
@@ -62,7 +63,11 @@ export class RecordBook {
     const live = new Live(row, new Recorder(row.execution_id, this.#limit))
     this.#live.set(live.id, live)
     if (!live.terminal) this.open.push(live)
-    if (row.cell_id !== null) this.shown.set(row.cell_id, live.id)
+    if (row.cell_id !== null) {
+      const before = this.shown.get(row.cell_id)
+      if (before !== undefined) this.#summaries.delete(before)
+      this.shown.set(row.cell_id, live.id)
+    }
     return live
   }
 
@@ -123,7 +128,9 @@ export class RecordBook {
       if (live.pins > 0 || !live.terminal) continue
       this.#live.delete(live.id)
       this.#keep(live.id, live.recorder.outputs())
-      this.#summaries.set(live.id, live.summary)
+      const { cell_id } = live.row
+      if (cell_id !== null && this.#shown?.get(cell_id) === live.id)
+        this.#summaries.set(live.id, live.summary)
     }
   }
 
@@ -238,9 +245,10 @@ export class RecordBook {
 
   #keep(id: ExecutionId, outputs: Output[]): void {
     this.#outputs.delete(id)
+    if (outputs.length > CACHED_OUTPUTS) return
     this.#outputs.set(id, outputs)
     for (const oldest of this.#outputs.keys()) {
-      if (this.#outputs.size <= CACHED_OUTPUTS) break
+      if (this.#outputs.size <= CACHED_EXECUTIONS) break
       this.#outputs.delete(oldest)
     }
   }

@@ -56,6 +56,8 @@ export class Consumer {
   #takenSeq = 0
   #told = 0
   #committing = 0
+  /** The last slice was full: the next is made while that one is written. */
+  #full = false
   #disposed = false
   readonly #displays = new Map<string, Set<ExecutionId>>()
 
@@ -111,7 +113,7 @@ export class Consumer {
   }
 
   #takeIfDue(): void {
-    if (this.#disposed || this.#committing > 0) return
+    if (this.#disposed || this.#committing >= (this.#full ? 2 : 1)) return
     this.#take()
   }
 
@@ -142,6 +144,7 @@ export class Consumer {
       this.#intake.shift()
     }
     this.#finishSlice(draft)
+    this.#full = full
     this.#intake.taken(full)
     this.#handOver(draft, kernel)
     // Late executions that nothing came of need not stay.
@@ -171,7 +174,7 @@ export class Consumer {
         this.#committing--
         if (this.#disposed) return
         acknowledges?.acknowledge(seq)
-        if (this.#committing === 0 && this.#intake.due) this.#take()
+        if (this.#intake.due) this.#takeIfDue()
       },
       (error: unknown) => {
         // The room rebuilds itself from the store and disposes of this.
@@ -182,6 +185,8 @@ export class Consumer {
         )
       },
     )
+    // In a turn of its own, so that others get theirs.
+    if (this.#full && this.#committing < 2) this.#intake.wakeAt(this.#port.clock.now() + 1)
   }
 
   /** Applies an item. `done: false`: only a part of its text was taken. */

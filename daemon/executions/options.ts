@@ -27,7 +27,7 @@ export const defaultLimits: ExecutionLimits = {
   lingerMs: 2,
   interruptMs: 5_000,
   hangMs: 10_000,
-  sliceUnits: 1024 * 1024,
+  sliceUnits: 512 * 1024,
 }
 
 export interface ExecutionsOptions {

@@ -13,10 +13,11 @@ import type { DurableEvent } from '../../protocol/events.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
 import type { Output } from '../../protocol/notebook.ts'
 import type { Statement, Store } from '../store/store.ts'
-import { type Change, wholeUnits } from './change.ts'
+import type { Change } from './change.ts'
 import type { Display } from './messages.ts'
 import { longText, readRows, SHOWN_UNITS } from './reading.ts'
 import type { Detail } from './rows.ts'
+import { shorten, shortenLines, unitsWithin } from './shorten.ts'
 import { StreamOutput } from './stream-output.ts'
 import type { Splice } from './terminal.ts'
 import { bundleBytes, jsonBytes } from './values.ts'
@@ -475,44 +476,4 @@ function hasDisplayId(
   displayId: string | undefined,
 ): output is Extract<Output, { output_type: 'display_data' | 'execute_result' }> {
   return 'display_id' in output && output.display_id === displayId && displayId !== undefined
-}
-
-/** The most UTF-16 units of `text` that are at most `bytes` long, ending after a newline where one is near. */
-function unitsWithin(text: string, bytes: number): number {
-  let units = Math.min(text.length, bytes)
-  for (let over = Buffer.byteLength(text.slice(0, units)) - bytes; over > 0; ) {
-    units = Math.max(0, units - Math.ceil(over / 3))
-    over = Buffer.byteLength(text.slice(0, units)) - bytes
-  }
-  const line = text.lastIndexOf('\n', units - 1) + 1
-  return units - line < 4096 && line > 0 ? line : wholeUnits(text, units)
-}
-
-function shorten(text: string, bytes: number): string {
-  const size = Buffer.byteLength(text)
-  if (size <= bytes) return text
-  const head = text.slice(0, unitsWithin(text, bytes / 2))
-  const start = text.length - Math.floor(bytes / 6)
-  const unit = text.charCodeAt(start)
-  const tail = text.slice(unit >= 0xdc00 && unit <= 0xdfff ? start + 1 : start)
-  const missing = size - Buffer.byteLength(head) - Buffer.byteLength(tail)
-  return `${head}\n[roomd: ${missing} bytes are missing here]\n${tail}`
-}
-
-/** A traceback of at most about 64 KiB: long lines shortened, lines in the middle left out. */
-function shortenLines(lines: readonly string[]): string[] {
-  const short = lines.map((line) => shorten(line, 8 * 1024))
-  let over = short.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0) - 64 * 1024
-  if (over <= 0) return short
-  const middle = Math.floor(short.length / 2)
-  let first = middle
-  let last = middle
-  let missing = 0
-  while (over > 0 && last - first < short.length - 2) {
-    const left = middle - first <= last - middle
-    const line = (left ? short[--first] : short[last++]) ?? ''
-    missing += Buffer.byteLength(line) + 1
-    over -= Buffer.byteLength(line) + 1
-  }
-  return [...short.slice(0, first), `[roomd: ${missing} bytes are missing here]`, ...short.slice(last)]
 }

@@ -10,7 +10,6 @@
  * cannot start, everything is an `error`. Output that comes after the end of its run is added to it without another end.
  */
 import { randomUUID } from 'node:crypto'
-import PQueue from 'p-queue'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
 import { type CellId, ExecutionId } from '../../protocol/ids.ts'
@@ -22,16 +21,15 @@ import type { Statement } from '../store/store.ts'
 import { RecordBook } from './book.ts'
 import { Change } from './change.ts'
 import { Consumer, type Draft } from './consumer.ts'
+import { describeDeath, type Ending, notWaiting, outcomeOf, statusAfter } from './endings.ts'
 import { type PreparedFileOutputs, sourceHash, takeRows } from './file-outputs.ts'
-import { HangWatch } from './hang-watch.ts'
 import type { Live } from './live.ts'
 import type { Reply } from './messages.ts'
 import { defaultLimits, type ExecutionLimits, type ExecutionsOptions } from './options.ts'
 import { readExecution } from './reading.ts'
 import { replayEvents } from './replay.ts'
 import { type ExecutionRow, insertExecution, showInCell } from './rows.ts'
-
-type Ending = 'died' | 'restarted' | 'shutdown' | 'start_failed'
+import { Runner } from './runner.ts'
 
 /** Makes the executions of a room from what the store has. Then `resume` is due. */
 export function createExecutions(options: ExecutionsOptions): RoomExecutions {
@@ -43,8 +41,7 @@ class Executions implements RoomExecutions {
   readonly #limits: ExecutionLimits
   readonly #book: RecordBook
   readonly #consumer: Consumer
-  readonly #watch: HangWatch
-  readonly #queue = new PQueue({ concurrency: 1 })
+  readonly #runner: Runner
   /** Whose events are taken. */
   #kernel: Kernel | null = null
   readonly #gone = new WeakSet<Kernel>()
@@ -69,18 +66,27 @@ class Executions implements RoomExecutions {
       commit: (draft, more) => this.#commit(draft, more),
       started: (live) => {
         // An interrupt that came before the kernel had begun met nothing.
-        if (live.detail.interrupted) this.#interruptKernel(this.#kernel)
+        if (live.detail.interrupted) this.#runner.interrupt(this.#kernel)
       },
       settled: (live, reply, at, draft) => this.#settled(live, reply, at, draft),
       died: (event, draft) => this.#endAll(this.#book.open.slice(), 'died', describeDeath(event), draft),
     })
-    this.#watch = new HangWatch({
+    this.#runner = new Runner({
+      port,
       clock,
-      everyMs: this.#limits.hangMs,
       log,
+      hangMs: this.#limits.hangMs,
       consumedAll: (kernel) => this.#consumer.consumedAll(kernel),
-      release: (live, diagnostic) =>
-        this.#alone((draft) => this.#finish(live, 'lost', diagnostic, port.now(), draft)),
+      mark: (live, kernel) =>
+        this.#alone((draft) => {
+          live.row.kernel_id = kernel.id
+          draft.touched.add(live)
+        }),
+      sending: (kernel) => {
+        this.#kernel = kernel
+      },
+      startFailed: (reason) => this.kernelGone(reason, 'start_failed'),
+      lost: (live, reason) => this.#alone((draft) => this.#finish(live, 'lost', reason, port.now(), draft)),
     })
   }
 
@@ -123,7 +129,7 @@ class Executions implements RoomExecutions {
       if (live.terminal) {
         this.#book.unpin([live])
         live.tellEnded()
-      } else if (this.#resumed) this.#enqueue(live)
+      } else if (this.#resumed) this.#runner.enqueue(live)
     }
   }
 
@@ -246,7 +252,7 @@ class Executions implements RoomExecutions {
     }
     for (const live of this.#book.open) {
       if (live.row.kernel_id !== null) live.sent = true
-      this.#enqueue(live)
+      this.#runner.enqueue(live)
     }
   }
 
@@ -330,13 +336,11 @@ class Executions implements RoomExecutions {
 
   dispose(): void {
     this.#disposed = true
-    this.#queue.clear()
-    this.#queue.pause()
-    this.#watch.dispose()
+    this.#runner.dispose()
     this.#consumer.dispose()
   }
 
-  // --- making and running --------------------------------------------------------------------------------------------
+  // --- making --------------------------------------------------------------------------------------------
 
   #codeCell(cellId: CellId): { source: string; source_hash: string } {
     const cell = this.#options.port.cell(cellId)
@@ -397,138 +401,20 @@ class Executions implements RoomExecutions {
     return { live, statements: [insertExecution(row, {}, source), ...showInCell(row)], events }
   }
 
-  #enqueue(live: Live): void {
-    this.#queue
-      .add(() => this.#run(live))
-      .catch((error: unknown) => {
-        if (this.#disposed || live.terminal) return
-        this.#options.log.error({ execution: live.id, error: String(error) }, 'an execution could not be run')
-        this.#alone((draft) =>
-          this.#finish(
-            live,
-            'lost',
-            `it could not be run: ${messageOf(error)}`,
-            this.#options.port.now(),
-            draft,
-          ),
-        )
-      })
-  }
-
-  /** Brings one execution to the kernel and waits for its durable end. */
-  async #run(live: Live): Promise<void> {
-    const { port } = this.#options
-    while (!live.terminal && !live.sent) {
-      const kernel = port.presentKernel ?? (await this.#startKernel())
-      if (this.#disposed) return
-      if (!kernel || live.terminal || live.leaving) break
-      if (live.row.kernel_id === kernel.id && port.presentKernel === kernel) {
-        live.sent = true
-        this.#kernel = kernel
-      } else {
-        // Marked for no kernel, or for one that is not the present one and never got it.
-        await this.#alone((draft) => {
-          live.row.kernel_id = kernel.id
-          draft.touched.add(live)
-        })
-        if (this.#disposed) return
-      }
-    }
-    const kernel = port.presentKernel
-    if (live.sent && !live.terminal && kernel) this.#send(live, kernel)
-    await live.ended
-  }
-
-  /** null: it did not start, and everything queued has ended with the reason. */
-  async #startKernel(): Promise<Kernel | null> {
-    try {
-      return await this.#options.port.kernel()
-    } catch (thrown) {
-      // A daemon that stops leaves the queue to the next one.
-      const stopping = thrown instanceof RoomdError && thrown.code === 'shutting_down'
-      if (!this.#disposed && !stopping) this.kernelGone(messageOf(thrown), 'start_failed')
-      if (stopping) await new Promise<never>(() => {})
-      return null
-    }
-  }
-
-  #send(live: Live, kernel: Kernel): void {
-    const { row } = live
-    const source = this.#options.port.store.get<{ source: string }>(
-      'SELECT source FROM executions WHERE execution_id = ?',
-      live.id,
-    )
-    if (!source) throw new Error(`execution ${live.id} has no row`)
-    this.#watch.watch(live, kernel)
-    kernel
-      .send({
-        requestId: live.id,
-        channel: 'shell',
-        msgType: 'execute_request',
-        content: {
-          code: source.source,
-          silent: false,
-          store_history: true,
-          user_expressions: {},
-          allow_stdin: row.allow_stdin === 1,
-          stop_on_error: false,
-        },
-        metadata: row.cell_id === null ? {} : { cellId: row.cell_id },
-      })
-      .catch((error: unknown) => {
-        // Death is told by the room, with the kernel's last words; anything else only here.
-        if (this.#disposed || live.terminal || (error instanceof RoomdError && error.code === 'kernel_died'))
-          return
-        this.#options.log.error(
-          { execution: live.id, error: String(error) },
-          'an execution could not be sent',
-        )
-        this.#alone((draft) =>
-          this.#finish(
-            live,
-            'lost',
-            `it could not be sent: ${messageOf(error)}`,
-            this.#options.port.now(),
-            draft,
-          ),
-        )
-      })
-  }
-
   #askToStop(live: Live): void {
     live.detail.interrupted = true
-    this.#interruptKernel(this.#kernel ?? this.#options.port.presentKernel)
-  }
-
-  #interruptKernel(kernel: Kernel | null): void {
-    kernel?.interrupt().catch((error: unknown) => {
-      this.#options.log.warn({ error: String(error) }, 'the kernel could not be interrupted')
-    })
+    this.#runner.interrupt(this.#kernel ?? this.#options.port.presentKernel)
   }
 
   // --- ending --------------------------------------------------------------------------------------------------------
 
   #settled(live: Live, reply: Reply | null, at: number, draft: Draft): void {
-    const asked = live.detail.interrupted ?? false
-    switch (reply?.status) {
-      case 'ok':
-        for (const data of reply.pages)
-          live.recorder.output(draft.change, { output_type: 'display_data', data, metadata: {} })
-        this.#finish(live, 'done', undefined, at, draft)
-        break
-      case 'error': {
-        const interrupted = asked || reply.ename === 'KeyboardInterrupt'
-        const reason = `${reply.ename}: ${reply.evalue}`.split('\n', 1)[0]?.slice(0, 500)
-        this.#finish(live, interrupted ? 'interrupted' : 'error', reason, at, draft)
-        break
-      }
-      case 'aborted':
-        this.#finish(live, asked ? 'interrupted' : 'cancelled', 'the kernel refused to run it', at, draft)
-        break
-      case undefined:
-        this.#finish(live, 'lost', 'the kernel is idle again, but its reply was lost', at, draft)
-        break
+    if (reply?.status === 'ok') {
+      for (const data of reply.pages)
+        live.recorder.output(draft.change, { output_type: 'display_data', data, metadata: {} })
     }
+    const { status, reason } = outcomeOf(reply, live.detail.interrupted ?? false)
+    this.#finish(live, status, reason, at, draft)
     const { batch, on_error } = live.row
     if (live.row.status !== 'done' && batch !== null && on_error === 'stop') {
       const behind = this.#book.open.filter((other) => other.row.batch === batch && !other.sent)
@@ -594,7 +480,7 @@ class Executions implements RoomExecutions {
     await this.#options.port.commit({ statements: [...statements, ...more], events })
     for (const event of outputs) {
       const live = this.#book.inMemory(event.execution_id)
-      if (live) live.pending.splice(live.pending.indexOf(event), 1)
+      if (live) live.pending = live.pending.filter((other) => other !== event)
     }
     this.#book.unpin(touched)
     for (const live of ended) live.tellEnded()
@@ -613,36 +499,4 @@ type OutputEvent = Extract<DurableEvent, { type: 'output' | 'output_splice' | 'o
 
 function isOutputEvent(event: DurableEvent): event is OutputEvent {
   return event.type === 'output' || event.type === 'output_splice' || event.type === 'outputs_cleared'
-}
-
-function statusAfter(ending: Ending, ran: boolean): TerminalStatus {
-  switch (ending) {
-    case 'start_failed':
-      return 'error'
-    case 'died':
-      return ran ? 'lost' : 'cancelled'
-    case 'restarted':
-    case 'shutdown':
-      return ran ? 'interrupted' : 'cancelled'
-  }
-}
-
-function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
-  const how = event.signal ? `was ended by ${event.signal}` : `exited with code ${event.code}`
-  const stderr = event.stderr.trim()
-  return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
-}
-
-function notWaiting(executionId: ExecutionId, answered: boolean): RoomdError {
-  return new RoomdError(
-    'conflict',
-    answered
-      ? `the input that execution ${executionId} asked for was already answered`
-      : `execution ${executionId} does not wait for input`,
-    { next: { tool: 'get_results', arguments: { execution_id: executionId } } },
-  )
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
 }
