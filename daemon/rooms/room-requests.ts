@@ -87,6 +87,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     { room, peer, context, mutation },
     { cell_id, code, on_error, allow_stdin, expect_source_hash },
   ) {
+    await room.mustHaveKernelspec()
     room.mustMutate()
     expectCounters(room, context)
     if (cell_id !== undefined) mustBeCode(room, cell_id, expect_source_hash)
@@ -106,6 +107,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
   },
 
   async run_all({ room, peer, context, mutation }, { on_error, allow_stdin }) {
+    await room.mustHaveKernelspec()
     room.mustMutate()
     expectCounters(room, context)
     const queued = room.executions.runAll({ on_error, allow_stdin, by: peer.identity.label })

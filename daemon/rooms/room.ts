@@ -101,9 +101,7 @@ export class Room implements RoomPort {
       clock,
       kernels,
       startRequest: async (wanted) => {
-        const asked = wanted ?? this.record.kernel_name ?? undefined
-        const spec = asked ? { name: asked } : kernelOfMetadata(this.document.metadata)
-        const chosen = await kernels.choose(spec)
+        const chosen = await kernels.choose(this.#wantedKernel(wanted))
         return {
           notebookId: this.id,
           name: chosen.name,
@@ -363,6 +361,15 @@ export class Room implements RoomPort {
     }
   }
 
+  /**
+   * Before anything is queued for a kernel that is yet to be started: throws `kernel_not_found` while it costs nothing, since a
+   * queued execution already takes the place of what its cell showed.
+   */
+  async mustHaveKernelspec(): Promise<void> {
+    if (this.slot.runtime === 'ready' || this.slot.runtime === 'launching') return
+    await this.surroundings.context.kernels.choose(this.#wantedKernel(undefined))
+  }
+
   // --- what is shown -------------------------------------------------------------------------------------------------
 
   readiness(): Readiness {
@@ -426,6 +433,11 @@ export class Room implements RoomPort {
   }
 
   // --- within --------------------------------------------------------------------------------------------------------
+
+  #wantedKernel(name: string | undefined): { name?: string; language?: string } {
+    const asked = name ?? this.record.kernel_name
+    return asked ? { name: asked } : kernelOfMetadata(this.document.metadata)
+  }
 
   #keepAliveMs(): number | null {
     const own = this.record.keep_alive_ms

@@ -110,7 +110,9 @@ async function conclude(
   { executions, failed }: NotebookOutcome,
   timedOut: boolean,
 ): Promise<ExitCode> {
-  const saved = args.save ? await room.save() : null
+  // Where no cell began, the file's own outputs are worth more than their absence.
+  const nothingRan = executions.length > 0 && executions.every(({ started_at }) => started_at === null)
+  const saved = args.save && !nothingRan ? await room.save() : null
   const ends = ours && !args.keep
   if (ends) await client.call('close_room', { notebook_id: room.id })
   const elapsed = elapsedMs(executions)
