@@ -7,6 +7,7 @@ import type { Open } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { type ClientInstance, NotebookId } from '../../protocol/ids.ts'
 import type { ConnectionMethod, MethodArguments } from '../../protocol/methods.ts'
+import { collectBlobs, pruneExecutions } from '../executions/retention.ts'
 import type { AdoptedKernel, GoneKernel } from '../kernels/kernel.ts'
 import type { Statement } from '../store/store.ts'
 import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
@@ -195,7 +196,19 @@ export class RoomRegistry implements Rooms {
       .sort((a, b) => b.record.touched_at - a.record.touched_at)
     unused.forEach((room, i) => {
       if (i >= RESIDENT_ROOMS || now - room.record.touched_at > RESIDENT_MS) this.#drop(room, 'unused')
+      else room.executions.trim()
     })
+  }
+
+  /** Forgets old results of mutations and of executions, and the blobs that nothing names any more. */
+  async forgetOld(): Promise<void> {
+    const { store, blobs, clock } = this.context
+    await this.mutations.forgetOld()
+    for (const room of this.resident.values()) {
+      if (room.fault) continue
+      await store.write(pruneExecutions(room.id, room.document.cellIds(), clock.now()))
+    }
+    await collectBlobs(store, blobs, clock.now())
   }
 
   async #resolve(open: z.output<typeof Open>, context: RequestContext): Promise<Room> {
@@ -318,9 +331,9 @@ export class RoomRegistry implements Rooms {
   #scheduleSweep(): void {
     this.#cancelSweep = this.context.clock.after(SWEEP_MS, () => {
       this.sweep()
-      this.mutations
-        .forgetOld()
-        .catch((error) => this.context.log.warn({ reason: String(error) }, 'old results were not forgotten'))
+      this.forgetOld().catch((error) =>
+        this.context.log.warn({ reason: String(error) }, 'old results were not forgotten'),
+      )
       this.#scheduleSweep()
     })
   }
