@@ -200,7 +200,10 @@ export class Conversation {
     const link = this.#link
     if (link === null) return
     const { rawContent, ...message } = decodeMessage(parts, link.info.key)
-    if (channel === 'iopub') link.readiness.spoken()
+    if (channel === 'iopub') {
+      link.readiness.spoken()
+      this.#settling.heard()
+    }
     if (message.parentId?.startsWith(OWN)) {
       this.#answered(channel, message.msgType, message.parentId, dictionary(rawContent))
       return

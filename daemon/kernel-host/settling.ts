@@ -38,11 +38,14 @@ interface Probe {
 
 /** How long one sign may wait for the other before we ask. */
 const PATIENCE_MS = 1_000
+/** A kernel that answered and then says nothing for so long has lost what we wait for. */
+const SILENCE_MS = 5_000
 
 export class Settling {
   readonly #port: SettlingPort
   readonly #open = new Map<string, Open>()
   #order = 0
+  #heard = 0
   #probe: Probe | null = null
   #cancelTimer: (() => void) | null = null
 
@@ -96,8 +99,7 @@ export class Settling {
     if (probe === null) return
     probe.answered = true
     if (probe.idle) this.#proved(probe)
-    // The probe's own idle comes behind the outputs of what it proves; without it we wait a little for them.
-    else this.#port.clock.after(PATIENCE_MS, () => this.#proved(probe))
+    else this.#waitForSilence(probe)
   }
 
   probeIdle(): void {
@@ -105,6 +107,24 @@ export class Settling {
     if (probe === null) return
     probe.idle = true
     if (probe.answered) this.#proved(probe)
+  }
+
+  /** Something came on iopub. */
+  heard(): void {
+    this.#heard++
+  }
+
+  /**
+   * The probe's own idle comes behind the outputs of what it proves. Those may be a long way back (a flood on a busy machine), so
+   * it is given up only when iopub has been silent.
+   */
+  #waitForSilence(probe: Probe): void {
+    const before = this.#heard
+    this.#port.clock.after(SILENCE_MS, () => {
+      if (this.#probe !== probe) return
+      if (this.#heard === before) this.#proved(probe)
+      else this.#waitForSilence(probe)
+    })
   }
 
   dispose(): void {

@@ -58,7 +58,12 @@ test('a reply that never comes settles with null, also when the probe sees no id
   settling.kernelIdle('a')
   clock.advance(1_000)
   settling.probeReply()
-  clock.advance(1_000)
+  clock.advance(4_000)
+  // What the request printed is still coming in.
+  settling.heard()
+  clock.advance(4_000)
+  expect(settled).toEqual([])
+  clock.advance(6_000)
   expect(settled).toEqual([['a', null]])
 })
 
@@ -127,6 +132,8 @@ test('an interrupt waits for the cell that was just sent, and is dropped when it
   const waiting = interrupt.deliver('a', () => delivered.push('a'))
   expect(delivered).toEqual(['idle'])
   interrupt.begun('a')
+  expect(delivered).toEqual(['idle'])
+  clock.advance(100)
   await waiting
   await interrupt.deliver('a', () => delivered.push('a again'))
   const late = interrupt.deliver('b', () => delivered.push('b'))
