@@ -3,6 +3,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { ConnectionMethod, MethodArguments, MethodResult } from '../../protocol/methods.ts'
 import type { RoomSummary } from '../../protocol/notebook.ts'
 import { readExecution, readOutputText } from '../executions/reading.ts'
+import { residentMemory } from '../kernel-host/process-identity.ts'
 import type { RoomRegistry } from './registry.ts'
 import { type RoomRecord, recentRecords } from './room-record.ts'
 import type { RequestContext } from './seam.ts'
@@ -49,7 +50,7 @@ export const connectionHandlers: {
         notebook_id: room?.id ?? null,
         state: summary.state,
         started_at: summary.started_at,
-        memory: null,
+        memory: summary.pid === null ? null : residentMemory(summary.pid),
       }
     })
     return { specs: await kernels.specs(), running, standbys: [] }

@@ -10,6 +10,8 @@ import { RoomdError, toWireError, WireError } from '../../protocol/errors.ts'
 import type { ClientInstance, MutationId, NotebookId } from '../../protocol/ids.ts'
 import type { Statement, Store } from '../store/store.ts'
 
+/** Settled results are forgotten this many at a time: one statement more in one of so many units. */
+const FORGET_AT_ONCE = 64
 /** Results are kept this long at most. */
 export const KEPT_RESULTS_MS = 24 * 3_600_000
 
@@ -32,6 +34,8 @@ type Known =
 interface Instance {
   generation: number
   watermark: number
+  /** The watermark that the store has, and up to which results are forgotten there. */
+  storedWatermark: number
   newest: number
 }
 
@@ -140,9 +144,9 @@ export class Mutations {
     const before = this.#clock.now() - KEPT_RESULTS_MS
     await this.#store.write([
       {
-        sql: `UPDATE instances SET watermark = max(watermark, 1 + ifnull((
-                SELECT max(mutation_id) FROM mutations
-                WHERE mutations.client_instance = instances.client_instance AND at < ?), -1))`,
+        sql: `INSERT INTO instances (client_instance, watermark, seen_at)
+              SELECT client_instance, max(mutation_id) + 1, max(at) FROM mutations WHERE at < ? GROUP BY client_instance
+              ON CONFLICT (client_instance) DO UPDATE SET watermark = max(watermark, excluded.watermark)`,
         values: [before],
       },
       { sql: 'DELETE FROM mutations WHERE at < ?', values: [before] },
@@ -179,7 +183,18 @@ export class Mutations {
   #rows(mutation: Mutation, result: Uint8Array | null): Statement[] {
     const now = this.#clock.now()
     const instance = this.#instance(mutation.clientInstance)
-    return [
+    const rows: Statement[] = [
+      {
+        sql: `INSERT INTO mutations (client_instance, mutation_id, method, notebook_id, result, at)
+              VALUES (?, ?, ?, ?, ?, ?)
+              ON CONFLICT (client_instance, mutation_id) DO UPDATE SET result = excluded.result`,
+        values: [mutation.clientInstance, mutation.id, mutation.method, mutation.notebookId, result, now],
+      },
+    ]
+    if (instance.watermark - instance.storedWatermark < FORGET_AT_ONCE) return rows
+    // If this unit fails, the store forgets them with a later one.
+    instance.storedWatermark = instance.watermark
+    rows.push(
       {
         sql: `INSERT INTO instances (client_instance, watermark, seen_at) VALUES (?, ?, ?)
               ON CONFLICT (client_instance) DO UPDATE SET
@@ -190,13 +205,8 @@ export class Mutations {
         sql: 'DELETE FROM mutations WHERE client_instance = ? AND mutation_id < ?',
         values: [mutation.clientInstance, instance.watermark],
       },
-      {
-        sql: `INSERT INTO mutations (client_instance, mutation_id, method, notebook_id, result, at)
-              VALUES (?, ?, ?, ?, ?, ?)
-              ON CONFLICT (client_instance, mutation_id) DO UPDATE SET result = excluded.result`,
-        values: [mutation.clientInstance, mutation.id, mutation.method, mutation.notebookId, result, now],
-      },
-    ]
+    )
+    return rows
   }
 
   #instance(clientInstance: ClientInstance): Instance {
@@ -214,6 +224,7 @@ export class Mutations {
     const instance: Instance = {
       generation: row?.activation_generation ?? 0,
       watermark,
+      storedWatermark: watermark,
       newest: Math.max(watermark, newest?.newest ?? 0),
     }
     this.#instances.set(clientInstance, instance)

@@ -17,6 +17,7 @@ import type { MethodArguments, RoomMethod } from '../../protocol/methods.ts'
 import type { KernelSummary, Readiness, RoomSummary } from '../../protocol/notebook.ts'
 import { type Scope, scopeAllows } from '../../protocol/scopes.ts'
 import type { Journal } from '../documents/journal.ts'
+import { residentMemory } from '../kernel-host/process-identity.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { Statement, Store } from '../store/store.ts'
 import { CommitLine } from './commit-line.ts'
@@ -399,7 +400,7 @@ export class Room implements RoomPort {
       peers: [...this.peers].map((peer) => peer.summary()),
       kernel,
       queue: { running: this.executions.running ? 1 : 0, queued: this.executions.queued.length },
-      memory: null,
+      memory: kernel?.pid ? residentMemory(kernel.pid) : null,
       doc_seq: record.doc_seq,
       event_seq: record.event_seq,
     }
