@@ -1,4 +1,5 @@
 /** From the source of a cell to a script that can run, and back from places in the script to places in the cell. */
+import { join } from 'node:path'
 import vm from 'node:vm'
 import type { Program } from 'acorn'
 import { lookup, type Position, rewriteCell } from './rewrite.ts'
@@ -19,6 +20,7 @@ export interface CellPlace extends Position {
 }
 
 interface KnownCell {
+  readonly name: string
   readonly lines: readonly string[]
   locate(line: number, column: number): Position | undefined
 }
@@ -34,7 +36,10 @@ const known = new Map<string, KnownCell>()
 export function compileCell(source: string, name: string): CompiledCell {
   const parsed = parseAny(source)
   const rewritten = rewriteCell(parsed.code, parsed.program)
-  remember(name, {
+  // A file in the working directory, as far as imports are concerned.
+  const filename = join(process.cwd(), name)
+  remember(filename, {
+    name,
     lines: source.split('\n'),
     locate(line, column) {
       const place = rewritten.positionOf(line, column)
@@ -42,18 +47,23 @@ export function compileCell(source: string, name: string): CompiledCell {
     },
   })
   const script = new vm.Script(rewritten.code, {
-    filename: name,
-    // Resolved from the working directory, as the name is neither a path nor a URL.
+    filename,
     importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   })
   return { script, declared: rewritten.declared, async: rewritten.async, hasValue: rewritten.hasValue }
 }
 
+/** True for the file name of a cell's script. */
+export function isCell(filename: string): boolean {
+  return known.has(filename)
+}
+
 /** Where a place of a running script is in its cell; undefined for what the kernel has added. */
-export function cellPlace(name: string, line: number, column: number): CellPlace | undefined {
-  const cell = known.get(name)
+export function cellPlace(filename: string, line: number, column: number): CellPlace | undefined {
+  const cell = known.get(filename)
   const place = cell?.locate(line, column)
-  return place && { name, line: place.line, column: place.column, source: cell?.lines[place.line - 1] ?? '' }
+  if (!cell || !place) return undefined
+  return { name: cell.name, line: place.line, column: place.column, source: cell.lines[place.line - 1] ?? '' }
 }
 
 interface Parsed {
@@ -134,9 +144,9 @@ function withoutSpace(error: CellSyntaxError): CellSyntaxError {
   return new CellSyntaxError(error.message, error.line, column, Math.max(0, error.at - 1))
 }
 
-function remember(name: string, cell: KnownCell): void {
-  known.delete(name)
-  known.set(name, cell)
+function remember(filename: string, cell: KnownCell): void {
+  known.delete(filename)
+  known.set(filename, cell)
   const oldest = known.keys().next()
   if (known.size > keptCells && !oldest.done) known.delete(oldest.value)
 }

@@ -143,8 +143,9 @@ export class Channels {
     this.#answer(socket, message, 'shutdown_reply', () => reply)
     this.#publish('shutdown_reply', message.header, reply)
     this.#post({ type: 'exit' })
-    // A main thread that computes, or an exit handler that hangs, must not keep the process.
-    setTimeout(() => process.kill(process.pid, 'SIGKILL'), 1000)
+    // A main thread that computes is interrupted; one that does not end even so is killed.
+    setTimeout(() => process.kill(process.pid, 'SIGINT'), 100)
+    setTimeout(() => process.kill(process.pid, 'SIGKILL'), 1500)
   }
 
   #onStdin(message: WireMessage): void {

@@ -8,7 +8,7 @@ import { installCellRuntime } from './cell-runtime.ts'
 import { isComplete } from './completeness.ts'
 import { complete } from './completion.ts'
 import { createClearOutput, createDisplay, DisplayHandle } from './display.ts'
-import { errorFields } from './errors.ts'
+import { type ErrorFields, errorFields } from './errors.ts'
 import { Execution, type Outcome } from './execution.ts'
 import { defineGlobals } from './globals.ts'
 import {
@@ -34,7 +34,9 @@ import type { Json } from './wire.ts'
 
 /** How long the exit of the process waits for the last messages to leave. */
 const flushMs = 2000
+/** Kept from before user code can replace them. */
 const exitProcess = process.exit.bind(process)
+const nextTurn = setImmediate
 
 interface Queued {
   readonly request: Request
@@ -143,8 +145,8 @@ export class Kernel {
     // Executions are released with their scope.
     if (request.msgType !== 'execute_request') this.#outlet.release(request.ref)
     this.#busy = false
-    // A turn between requests lets signals and timers of user code in.
-    if (this.#queue.length > 0) queueMicrotask(() => this.#next())
+    // In a turn of its own: microtasks run in a guard, where an interrupt could cut the kernel's own work.
+    if (this.#queue.length > 0) nextTurn(() => this.#next())
   }
 
   #answer(request: Request): void {
@@ -190,7 +192,7 @@ export class Kernel {
     const failure = attempt(() => {
       result = content()
     })
-    if (failure) result = { status: 'error', ...errorFields(failure.error) }
+    if (failure) result = { status: 'error', ...shownError(failure.error) }
     this.#outlet.reply(request.ref, type, result ?? {})
     if (failure?.interrupt) throw failure.interrupt
   }
@@ -239,7 +241,7 @@ export class Kernel {
       this.#done(request)
       return
     }
-    const fields = errorFields(failure.error, execution)
+    const fields = shownError(failure.error, execution)
     this.#outlet.iopub('error', { ...fields }, {}, request.ref)
     const answer = (): void => {
       this.#outlet.reply(request.ref, 'execute_reply', {
@@ -289,7 +291,7 @@ export class Kernel {
     const scope = currentScope.getStore()
     // What an interrupted execution left behind has ended as it should.
     if (error instanceof KeyboardInterrupt && scope?.interrupted !== false) return
-    const { traceback } = errorFields(error)
+    const { traceback } = shownError(error)
     this.#outlet.stream('stderr', `${what}:\n${traceback.join('\n')}\n`)
   }
 
@@ -297,6 +299,15 @@ export class Kernel {
     this.#outlet.exit()
     Atomics.wait(this.#memory.words, word.exited, 0, flushMs)
   }
+}
+
+/** Showing an error may run its code too; when that is interrupted, the interrupt is shown. */
+function shownError(error: unknown, cell?: { name: string; source: string }): ErrorFields {
+  let fields: ErrorFields | undefined
+  attempt(() => {
+    fields = errorFields(error, cell)
+  })
+  return fields ?? errorFields(new KeyboardInterrupt())
 }
 
 interface Failure {

@@ -1,7 +1,9 @@
 /**
- * Takes SIGINT away from Node's listeners on the main thread. Around every script that `breakOnSigint` watches, Node removes all
- * SIGINT listeners and adds them again, and each time there is a moment in which a signal ends the process. Here the handler of
- * the start stays installed in libuv, below the sentinel's, and listeners that user code adds are kept but hear nothing.
+ * Takes SIGINT away from Node's listeners on the main thread and keeps Node's signal watchdog running for the life of the process.
+ *
+ * Left alone, Node starts the watchdog for each script that `breakOnSigint` watches, removes all SIGINT listeners meanwhile, and
+ * afterwards adds them again: each time there are moments in which a signal ends the process, and each time it costs a thread. With
+ * the watchdog always on neither happens. Listeners that user code adds are kept, but hear nothing.
  */
 type SignalHook = (event: string | symbol, ...rest: unknown[]) => void
 
@@ -18,6 +20,22 @@ export function takeInterruptSignal(): void {
       process.on(name, others)
     }
   }
-  // The listener goes, its libuv handle stays.
+  // The listener goes, its libuv handle stays, below the watchdog.
   process.removeListener('SIGINT', ignore)
+  startWatchdog()
+}
+
+/**
+ * What Node's REPL uses for itself; it counts. A Node without it still works, but a second interrupt within the microseconds in
+ * which the first is taken can end the process.
+ */
+function startWatchdog(): void {
+  const binding: unknown = Reflect.get(process, 'binding')
+  if (typeof binding !== 'function') return
+  try {
+    const start: unknown = Reflect.get(Reflect.apply(binding, process, ['contextify']), 'startSigintWatchdog')
+    if (typeof start === 'function') Reflect.apply(start, undefined, [])
+  } catch {
+    // This Node does not give it out.
+  }
 }

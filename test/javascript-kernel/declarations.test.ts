@@ -172,6 +172,15 @@ describe('modules', () => {
     expect(reply.evalue).toContain("does not provide an export named 'missing'")
   })
 
+  test('resolution follows the working directory', async () => {
+    mkdirSync(join(folder, 'sub'))
+    writeFileSync(join(folder, 'sub', 'local.mjs'), 'export const named = "sub"')
+    expect(await cells('process.chdir("sub")', '(await import("./local.mjs")).named')).toBe("'sub'")
+    expect(
+      await cells('process.chdir("..")', 'require.resolve("./sub/local.mjs").endsWith("local.mjs")'),
+    ).toBe('true')
+  })
+
   test('an import can be made again and used by other cells', async () => {
     await cells('import { basename } from "node:path"', 'import { basename } from "node:path"')
     expect(streamText((await kernel.execute('console.log(basename("/a/b"))')).messages)).toBe('b\n')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { KernelClient, streamText } from './kernel-client.ts'
+import { KernelClient, resultText, streamText } from './kernel-client.ts'
 
 let kernel: KernelClient
 beforeAll(async () => {
@@ -85,13 +85,13 @@ test('what an interrupted cell awaits in functions does not go on', async () => 
 
 test('finally blocks run, and an interrupt can be caught', async () => {
   const id = kernel.submit(
-    'try { console.log("go"); await new Promise(() => {}) } finally { console.log("cleaned") }',
+    'try { setTimeout(() => console.log("go")); await new Promise(() => {}) } finally { console.log("cleaned") }',
   )
   await kernel.printed(id, 'go')
   kernel.process.kill('SIGINT')
   expect(streamText((await kernel.finished(id)).messages)).toBe('go\ncleaned\n')
   const caught = kernel.submit(
-    'let r; try { console.log("go"); await new Promise(() => {}) } catch (e) { r = e.name }\nr',
+    'let r; try { setTimeout(() => console.log("go")); await new Promise(() => {}) } catch (e) { r = e.name }\nr',
   )
   await kernel.printed(caught, 'go')
   kernel.process.kill('SIGINT')
@@ -120,4 +120,38 @@ test('an interrupt aborts what was queued behind it', async () => {
   expect((await kernel.finished(first)).reply.ename).toBe('KeyboardInterrupt')
   expect((await kernel.finished(second)).reply.status).toBe('aborted')
   expect(await kernel.value('typeof ran')).toBe("'undefined'")
+})
+
+test('bursts of interrupts, at any moment of a cell, never end the kernel or hang it', async () => {
+  for (let round = 0; round < 40; round += 1) {
+    const code = round % 2 === 0 ? 'while (true) {}' : 'for (;;) await new Promise((r) => setTimeout(r, 1))'
+    const id = kernel.submit(`console.log("go"); ${code}`)
+    let done = false
+    const finished = kernel.finished(id).then(() => {
+      done = true
+    })
+    // A late signal of the round before may end the cell before it prints.
+    if (round % 3 === 0) await Promise.race([kernel.printed(id, 'go'), finished])
+    // An interrupt that comes before the cell starts is for nobody, so it is repeated, as an impatient person would.
+    while (!done) {
+      for (let i = 0; i < 3; i += 1) kernel.process.kill('SIGINT')
+      await Promise.race([finished, new Promise((resolve) => setTimeout(resolve, round % 7))])
+    }
+    await finished
+  }
+  expect(kernel.process.exitCode ?? kernel.process.signalCode).toBeNull()
+  // Signals that are still on their way may hit one more cell.
+  let last = await kernel.execute('kept * 2')
+  while (last.reply.status !== 'ok') last = await kernel.execute('kept * 2')
+  expect(resultText(last)).toBe('82')
+})
+
+test('an error whose text never ends can be interrupted', async () => {
+  const id = kernel.submit(
+    'throw Object.assign(new Error("x"), { get y() { return 1 }, [Symbol.for("nodejs.util.inspect.custom")]() { console.log("go"); while (true) {} } })',
+  )
+  await kernel.printed(id, 'go')
+  kernel.process.kill('SIGINT')
+  expect((await kernel.finished(id)).reply.status).toBe('error')
+  expect(await kernel.value('1')).toBe('1')
 })

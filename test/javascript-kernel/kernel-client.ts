@@ -41,10 +41,10 @@ export class KernelClient {
   stderr = ''
   readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   readonly #key: string
-  readonly #shell = new Dealer({ linger: 0 })
-  readonly #control = new Dealer({ linger: 0 })
-  readonly #stdin = new Dealer({ linger: 0 })
-  readonly #iopub = new Subscriber({ linger: 0, receiveHighWaterMark: 0 })
+  readonly #shell = new Dealer({ linger: 0, reconnectInterval: 5 })
+  readonly #control = new Dealer({ linger: 0, reconnectInterval: 5 })
+  readonly #stdin = new Dealer({ linger: 0, reconnectInterval: 5 })
+  readonly #iopub = new Subscriber({ linger: 0, receiveHighWaterMark: 0, reconnectInterval: 5 })
   readonly #session = randomUUID()
   readonly #watchers = new Set<() => void>()
   readonly #connection: Record<string, string | number>
