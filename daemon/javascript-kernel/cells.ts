@@ -2,7 +2,8 @@
 import { join } from 'node:path'
 import vm from 'node:vm'
 import type { Program } from 'acorn'
-import { lookup, type Position, rewriteCell } from './rewrite.ts'
+import { rewriteCell } from './rewrite.ts'
+import { lookup, type Position } from './source-positions.ts'
 import { CellSyntaxError, parseCell, walk } from './syntax-tree.ts'
 import { transpile } from './typescript.ts'
 

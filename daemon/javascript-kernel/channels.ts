@@ -19,6 +19,9 @@ const readBudget = 256 * 1024
 /** Messages waiting for ZeroMQ before the ring is left full, which makes the writer wait. */
 const sendBacklog = 512
 
+/** How long the reply to an interrupt waits for a main thread that hears nothing. */
+const interruptMs = 1000
+
 interface Origin {
   readonly identities: Buffer[]
   readonly header: Json
@@ -117,10 +120,8 @@ export class Channels {
         this.#shutdown(this.#control, message)
         return
       case 'interrupt_request':
-        this.#answer(this.#control, message, 'interrupt_reply', () => {
-          // Finds the main thread wherever it is: in a guard, or through the sentinel.
-          process.kill(process.pid, 'SIGINT')
-          return { status: 'ok' }
+        void this.#interrupt().then(() => {
+          this.#answer(this.#control, message, 'interrupt_reply', () => ({ status: 'ok' }))
         })
         return
       case 'kernel_info_request':
@@ -128,6 +129,24 @@ export class Channels {
         return
       default:
         process.stderr.write(`javascript kernel: no control message ${message.msgType} is known here\n`)
+    }
+  }
+
+  /**
+   * Resolves when the main thread has taken the interrupt, so that cells sent after the reply are not hit. The message comes before
+   * any later request; the signal reaches a main thread that computes.
+   */
+  async #interrupt(): Promise<void> {
+    const { words } = this.#memory
+    Atomics.store(words, word.interrupt, 1)
+    this.#post({ type: 'interrupt' })
+    const start = performance.now()
+    while (performance.now() - start < interruptMs) {
+      // On Windows a signal from within would end the process: only what waits can be interrupted there.
+      const computing = Atomics.load(words, word.guarded) === 1
+      if (computing && process.platform !== 'win32') process.kill(process.pid, 'SIGINT')
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      if (Atomics.load(words, word.interrupt) === 0) return
     }
   }
 

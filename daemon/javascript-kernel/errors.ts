@@ -1,5 +1,6 @@
 /** An error of a cell in the fields of Jupyter's `error` message. */
 import { inspect, types } from 'node:util'
+import { KeyboardInterrupt } from './scope.ts'
 import { placeOf } from './stack-trace.ts'
 import { CellSyntaxError } from './syntax-tree.ts'
 
@@ -12,6 +13,10 @@ export interface ErrorFields {
 /** Whatever was thrown; never throws itself. `cell` names the cell for errors found before it ran. */
 export function errorFields(thrown: unknown, cell?: { name: string; source: string }): ErrorFields {
   try {
+    if (thrown instanceof KeyboardInterrupt) {
+      const { name, message } = thrown
+      return { ename: name, evalue: message, traceback: [`${name}: ${message}`] }
+    }
     if (thrown instanceof CellSyntaxError) return syntaxFields(thrown, cell)
     if (!isError(thrown)) {
       const evalue = typeof thrown === 'string' ? thrown : inspect(thrown)

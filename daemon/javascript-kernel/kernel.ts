@@ -3,22 +3,15 @@
  * its reply, idle, in this order.
  */
 import type { MessagePort } from 'node:worker_threads'
+import { attempt, type Failure, shownError } from './attempt.ts'
 import { captureOutput } from './capture.ts'
 import { installCellRuntime } from './cell-runtime.ts'
 import { isComplete } from './completeness.ts'
 import { complete } from './completion.ts'
 import { createClearOutput, createDisplay, DisplayHandle } from './display.ts'
-import { type ErrorFields, errorFields } from './errors.ts'
 import { Execution, type Outcome } from './execution.ts'
 import { defineGlobals } from './globals.ts'
-import {
-  acceptInterrupt,
-  announceGuards,
-  guardContinuations,
-  guarded,
-  guardTimers,
-  isInterrupt,
-} from './guard.ts'
+import { acceptInterrupt, announceGuards, guardContinuations, guardTimers, isInterrupt } from './guard.ts'
 import { History } from './history.ts'
 import { inspectCode } from './inspection.ts'
 import { kernelInfo } from './kernel-info.ts'
@@ -298,30 +291,5 @@ export class Kernel {
   #flush(): void {
     this.#outlet.exit()
     Atomics.wait(this.#memory.words, word.exited, 0, flushMs)
-  }
-}
-
-/** Showing an error may run its code too; when that is interrupted, the interrupt is shown. */
-function shownError(error: unknown, cell?: { name: string; source: string }): ErrorFields {
-  let fields: ErrorFields | undefined
-  attempt(() => {
-    fields = errorFields(error, cell)
-  })
-  return fields ?? errorFields(new KeyboardInterrupt())
-}
-
-interface Failure {
-  readonly error: unknown
-  /** Must reach the event loop when the failure has been reported (see guard). */
-  readonly interrupt?: unknown
-}
-
-/** Runs work that may call user code in a guard. */
-function attempt(work: () => void): Failure | undefined {
-  try {
-    guarded(work)
-    return undefined
-  } catch (error) {
-    return isInterrupt(error) ? { error: new KeyboardInterrupt(), interrupt: error } : { error }
   }
 }

@@ -3,7 +3,7 @@
  * earlier cells see the new value. A cell without await or import stays a script. Others become an async function whose
  * functions are hoisted in front of it. Lines are kept where possible; `positionOf` maps every place back.
  */
-import { SourceMap } from 'node:module'
+import type { SourceMap } from 'node:module'
 import type {
   AnonymousClassDeclaration,
   AnyNode,
@@ -19,6 +19,7 @@ import type {
 } from 'acorn'
 import MagicString from 'magic-string'
 import { close, hidden, open } from './hidden.ts'
+import { lookup, type Position, sourceMapOf } from './source-positions.ts'
 import { type Node, type Program, walk } from './syntax-tree.ts'
 
 export interface RewrittenCell {
@@ -31,11 +32,6 @@ export interface RewrittenCell {
   readonly hasValue: boolean
   /** Lines from 1, columns from 1, as in stack traces; undefined for what the rewriting has added. */
   positionOf(line: number, column: number): Position | undefined
-}
-
-export interface Position {
-  readonly line: number
-  readonly column: number
 }
 
 /** `program` is the tree of `source`, which begins with one space that is not the user's. */
@@ -299,15 +295,4 @@ function nameText(node: { type: string }): string {
 function defaultExpression(node: AnyNode | undefined): boolean {
   if (node?.type !== 'ExportDefaultDeclaration') return false
   return node.declaration.type !== 'FunctionDeclaration' && node.declaration.type !== 'ClassDeclaration'
-}
-
-export function sourceMapOf(json: string): SourceMap {
-  return new SourceMap(JSON.parse(json))
-}
-
-/** Lines and columns from 1, on both sides. */
-export function lookup(map: SourceMap, line: number, column: number): Position | undefined {
-  const entry = map.findEntry(line - 1, column - 1)
-  if (!('originalLine' in entry) || entry.originalLine === undefined) return undefined
-  return { line: entry.originalLine + 1, column: entry.originalColumn + 1 }
 }

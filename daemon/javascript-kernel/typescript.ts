@@ -1,7 +1,7 @@
 /** TypeScript to JavaScript, by esbuild, which is loaded when the first cell needs it. */
 import { createRequire, type SourceMap } from 'node:module'
 import type { TransformFailure, transformSync } from 'esbuild'
-import { sourceMapOf } from './rewrite.ts'
+import { sourceMapOf } from './source-positions.ts'
 import { CellSyntaxError } from './syntax-tree.ts'
 
 export interface TranspiledCell {

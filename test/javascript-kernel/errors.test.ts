@@ -120,8 +120,12 @@ test('uncaught errors and rejections after the cell go to its stderr and leave t
 })
 
 test('an error aborts what is queued behind it, unless stop_on_error is false', async () => {
-  const ids = ['throw 1', 'globalThis.x1 = 1', 'globalThis.x2 = 2'].map((code) => kernel.submit(code))
+  // Fails only when the others are there.
+  const first = kernel.submit('input(); throw 1', { allow_stdin: true })
+  const ids = [first, ...['globalThis.x1 = 1', 'globalThis.x2 = 2'].map((code) => kernel.submit(code))]
   const info = kernel.send('shell', 'kernel_info_request', {})
+  await kernel.until(() => kernel.log.some((m) => m.type === 'input_request'))
+  kernel.send('stdin', 'input_reply', { status: 'ok', value: '' })
   const runs = await Promise.all([...ids, info].map((id) => kernel.finished(id)))
   expect(runs.map((run) => run.reply.status)).toEqual(['error', 'aborted', 'aborted', 'ok'])
   expect(runs[1]?.messages.map((m) => m.content.execution_state)).toEqual(['busy', 'idle'])

@@ -99,8 +99,7 @@ test('finally blocks run, and an interrupt can be caught', async () => {
 })
 
 test('an idle kernel ignores interrupts, and the next cell is not hit', async () => {
-  kernel.process.kill('SIGINT')
-  await kernel.ask('interrupt_request', {}, 'control')
+  for (let i = 0; i < 5; i += 1) await kernel.ask('interrupt_request', {}, 'control')
   expect(await kernel.value('await new Promise((r) => setTimeout(r, 20, "whole"))')).toBe("'whole'")
 })
 
