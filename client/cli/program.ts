@@ -2,10 +2,18 @@
  * The table of commands: names, arguments, help. Each command's code is loaded when it is called and not before, so that
  * `roomd version` costs no SDK. Exit codes are in `exit-codes.ts`.
  */
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { VERSION } from '../../protocol/version.ts'
 import { type CommandContext, openContext } from './command.ts'
 import { ExitCode } from './exit-codes.ts'
+
+interface McpOptions {
+  start: boolean
+  dev?: boolean
+  mode: 'owner' | 'attach' | 'isolated'
+  child?: boolean
+  keeper?: string
+}
 
 interface JsonOption {
   json?: boolean
@@ -165,12 +173,36 @@ function notebookCommands(program: Command, act: Act): void {
 }
 
 function agentCommands(program: Command, act: Act): void {
-  program
+  const mcp = program
     .command('mcp')
     .description('MCP server on stdin and stdout, for agents')
     .option('--no-start', 'never start a daemon')
-    .action((options: { start: boolean }) =>
-      act(false, async (c) => (await import('./commands/mcp.ts')).run(c, { start: options.start })),
+    .option('--dev', 'with tools to rebuild and restart from a source checkout')
+    .addOption(
+      new Option('--mode <mode>', 'with --dev: may it start and stop the daemon, or has it one of its own')
+        .choices(['owner', 'attach', 'isolated'])
+        .default('owner'),
+    )
+    .addOption(new Option('--child', 'the process behind the proxy').hideHelp())
+    .addOption(new Option('--keeper <home>', 'ends an isolated daemon with its proxy').hideHelp())
+    .action((options: McpOptions) =>
+      act(false, async (c) => (await import('./commands/mcp.ts')).run(c, options)),
+    )
+
+  command(mcp, 'install', "write roomd into an agent's configuration")
+    .addOption(
+      new Option('--client <client>', 'whose configuration')
+        .choices(['claude-code', 'codex', 'cursor', 'vscode', 'zed'])
+        .makeOptionMandatory(),
+    )
+    .option('--print', 'show what would be written, write nothing')
+    .action((options: JsonOption & { client: string; print?: boolean }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/mcp-install.ts')).run(c, {
+          client: options.client,
+          print: options.print === true,
+        }),
+      ),
     )
 
   command(program, 'tool', "call an MCP tool's handler and print its structured result")

@@ -1,12 +1,45 @@
-/** `roomd mcp`: the MCP server of client/mcp, which this build does not have yet. */
-import type { CommandRun } from '../command.ts'
+/**
+ * `roomd mcp`: the proxy that an MCP client starts, and the processes it starts itself. Each of them loads only what it needs; the
+ * proxy must answer before the rest of the program would have loaded.
+ */
+import type { CommandContext, CommandRun } from '../command.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
 
-export const run: CommandRun<{ start: boolean }> = async () => {
+export interface McpArguments {
+  /** false: `--no-start`. */
+  readonly start: boolean
+  readonly dev?: boolean
+  readonly mode: 'owner' | 'attach' | 'isolated'
+  readonly child?: boolean
+  readonly keeper?: string
+}
+
+export const run: CommandRun<McpArguments> = async (context, args) => {
+  if (args.keeper !== undefined) {
+    const { keep } = await import('../mcp-dev/isolated-home.ts')
+    await keep(args.keeper)
+    return ExitCode.done
+  }
+  if (args.child === true) return runChild(context, args)
+  if (args.dev === true) {
+    const { runDevProxy } = await import('../mcp-dev/run.ts')
+    await runDevProxy(context, args.mode, args.start)
+    return ExitCode.done
+  }
+  const { runProxy } = await import('../../mcp-proxy/run.ts')
+  await runProxy({
+    childArguments: ['mcp', '--child', ...(args.start ? [] : ['--no-start'])],
+    env: context.env,
+    cwd: context.cwd,
+  })
+  return ExitCode.done
+}
+
+async function runChild(_context: CommandContext, _args: McpArguments): Promise<ExitCode> {
   throw new CommandFailure(
     ExitCode.failed,
     'unsupported',
-    'this build of roomd has no MCP server yet; the SDK (roomd/client) and the other commands do the same work.',
+    'this build of roomd has no MCP tools yet.',
     'roomd --help',
   )
 }
