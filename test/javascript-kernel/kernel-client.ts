@@ -55,7 +55,8 @@ export class KernelClient {
     this.#key = String(connection.key)
     const file = join(folder, 'connection.json')
     writeFileSync(file, JSON.stringify(connection))
-    const env = { ...process.env, ...options.env }
+    // A test that fails half-way leaves no kernel behind.
+    const env = { ...process.env, JPY_PARENT_PID: String(process.pid), ...options.env } as NodeJS.ProcessEnv
     delete env.NODE_OPTIONS
     this.process = spawn(process.execPath, [programFile('javascript-kernel'), file], {
       cwd: options.cwd ?? folder,
