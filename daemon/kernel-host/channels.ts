@@ -9,8 +9,11 @@ import { Context, Dealer, type Socket, Subscriber } from 'zeromq'
 import { type Channel, type ConnectionInfo, endpoint } from './connection-file.ts'
 
 export interface ChannelHandlers {
-  /** One multipart message. Messages that are there at once are given within one turn of the loop. */
-  message(channel: Channel, parts: Buffer[]): void
+  /**
+   * One multipart message. Messages that are there at once are given within one turn of the loop. A channel is not read on
+   * before the promise settles; it never rejects.
+   */
+  message(channel: Channel, parts: Buffer[]): void | Promise<void>
   /** The kernel's end of a channel closed: it may be gone. */
   disconnected(): void
 }
@@ -24,6 +27,7 @@ export class Channels {
   readonly #sockets: Socket[]
   #closed = false
   #received = 0
+  #handling = 0
 
   constructor(info: ConnectionInfo, routingId: string, handlers: ChannelHandlers) {
     this.#context = new Context({ ioThreads: 1, blocky: false })
@@ -64,6 +68,11 @@ export class Channels {
     return this.#received
   }
 
+  /** A message is still being worked on. */
+  get handling(): boolean {
+    return this.#handling > 0
+  }
+
   /** Hands the parts to ZeroMQ before it returns, unless hundreds were sent in this very turn. */
   send(channel: 'shell' | 'control' | 'stdin', parts: Uint8Array[]): void {
     this.#dealers[channel].send(parts)
@@ -86,7 +95,11 @@ export class Channels {
         throw error
       }
       this.#received++
-      handlers.message(channel, parts)
+      const pending = handlers.message(channel, parts)
+      if (pending === undefined) continue
+      this.#handling++
+      await pending
+      this.#handling--
     }
   }
 }

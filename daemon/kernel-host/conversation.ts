@@ -42,20 +42,26 @@ export interface SendParams {
   readonly buffers?: Uint8Array[] | undefined
 }
 
+interface Link {
+  readonly info: ConnectionInfo
+  readonly channels: Channels
+  readonly readiness: Readiness
+  /** Empty: not verified. Nobody but us and what we started can bind in our 0700 folder; a TCP port may be anybody's. */
+  readonly verifyKey: string
+}
+
 /** msg_ids of our own questions begin with it; their answers are nobody else's. */
 const OWN = 'roomd-host-'
 /** After the kernel's end: nothing more comes when nothing came for so long. */
 const QUIET_MS = 30
+/** Pieces of a giant message between two turns of the loop; about a megabyte. */
+const PIECES_A_TURN = 10
 
 export class Conversation {
   readonly #port: ConversationPort
   readonly #settling: Settling
   readonly #interrupt: Interrupt
-  #link: {
-    readonly info: ConnectionInfo
-    readonly channels: Channels
-    readonly readiness: Readiness
-  } | null = null
+  #link: Link | null = null
   #waitingInput = false
 
   constructor(port: ConversationPort) {
@@ -94,7 +100,7 @@ export class Conversation {
     const ask = (): void =>
       this.#transmit('shell', { msgId: ownId(), msgType: 'kernel_info_request', content: {} })
     const readiness = new Readiness({ clock, ask, ready: (told) => this.#ready(told) }, !adopted)
-    this.#link = { info, channels, readiness }
+    this.#link = { info, channels, readiness, verifyKey: info.transport === 'ipc' ? '' : info.key }
     readiness.start()
   }
 
@@ -149,7 +155,7 @@ export class Conversation {
     return new Promise((resolve) => {
       const look = (before: number): void => {
         this.#port.clock.after(QUIET_MS, () => {
-          if (channels.received === before) resolve()
+          if (channels.received === before && !channels.handling) resolve()
           else look(channels.received)
         })
       }
@@ -186,27 +192,32 @@ export class Conversation {
     link?.channels.send(channel, encodeMessage(message, link.info.key, this.#port.kernelId))
   }
 
-  #received(channel: Channel, parts: Buffer[]): void {
+  #received(channel: Channel, parts: Buffer[]): void | Promise<void> {
     try {
-      this.#understand(channel, parts)
+      return this.#understand(channel, parts)?.catch((error: unknown) => this.#unreadable(channel, error))
     } catch (error) {
-      const reason = `a message on ${channel} could not be read: ${error instanceof Error ? error.message : String(error)}`
-      this.#port.log(reason)
-      this.#port.event({ kind: 'gap', reason })
+      this.#unreadable(channel, error)
     }
   }
 
-  #understand(channel: Channel, parts: Buffer[]): void {
+  #unreadable(channel: Channel, error: unknown): void {
+    const reason = `a message on ${channel} could not be read: ${error instanceof Error ? error.message : String(error)}`
+    this.#port.log(reason)
+    this.#port.event({ kind: 'gap', reason })
+  }
+
+  /** A promise when the message is so large that others get their turn in between. */
+  #understand(channel: Channel, parts: Buffer[]): Promise<void> | undefined {
     const link = this.#link
-    if (link === null) return
-    const { rawContent, ...message } = decodeMessage(parts, link.info.key)
+    if (link === null) return undefined
+    const { rawContent, ...message } = decodeMessage(parts, link.verifyKey)
     if (channel === 'iopub') {
       link.readiness.spoken()
       this.#settling.heard()
     }
     if (message.parentId?.startsWith(OWN)) {
       this.#answered(channel, message.msgType, message.parentId, dictionary(rawContent))
-      return
+      return undefined
     }
     const told = {
       channel,
@@ -217,10 +228,10 @@ export class Conversation {
       buffers: message.buffers,
     }
     const pieces = giantStream(message.msgType, rawContent)
-    if (pieces !== null) {
-      for (const content of pieces) this.#port.event({ kind: 'message', message: { ...told, content } })
-      return
-    }
+    if (pieces !== null)
+      return this.#inTurns(pieces, (content) =>
+        this.#port.event({ kind: 'message', message: { ...told, content } }),
+      )
     const content = dictionary(rawContent)
     this.#port.event({ kind: 'message', message: { ...told, content } })
     if (channel === 'shell' || channel === 'control') this.#settling.reply(message.parentId, content)
@@ -228,6 +239,16 @@ export class Conversation {
     else if (message.msgType === 'execute_input') this.#interrupt.begun(message.parentId)
     else if (message.msgType === 'status' && content.execution_state === 'idle')
       this.#settling.kernelIdle(message.parentId)
+    return undefined
+  }
+
+  /** Lets what is ready leave while the rest is still being cut. */
+  async #inTurns<T>(items: Iterable<T>, give: (item: T) => void): Promise<void> {
+    let count = 0
+    for (const item of items) {
+      give(item)
+      if (++count % PIECES_A_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
   }
 
   /** A message that one of our own questions caused. */

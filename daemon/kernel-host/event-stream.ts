@@ -1,6 +1,6 @@
 /**
  * The kernel's numbered events: to disk first, then to the subscriber. What somebody waits for (`settled`, a question, a death)
- * leaves in the turn of the loop that brought it, and with it all before it; the rest within a millisecond. So a short cell's
+ * leaves in the turn of the loop that brought it, and with it all before it; the rest within three milliseconds. So a short cell's
  * six events are one write to disk and one to the daemon, which wakes up once for them: on a busy machine waking up is what costs.
  *
  * Invariants: seq rises by one; an event is given to the subscriber only in order; what is not acknowledged is on disk, or, while
@@ -42,7 +42,7 @@ const FLUSH_BYTES = 512 * 1024
 /** What the disk may hold when the kernel cannot be stopped. */
 const HARD_LIMIT_BYTES = 1024 * 1024 * 1024
 const RETRY_MS = 500
-const SOON_MS = 1
+const SOON_MS = 3
 
 export class EventStream {
   readonly #options: EventStreamOptions

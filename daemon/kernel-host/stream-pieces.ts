@@ -3,9 +3,12 @@
  * sends one message, and parsing it whole would cost several times its size in every process it passes. A piece is a
  * `stream` content of its own; together they are the same text in the same order.
  */
+import { isAscii } from 'node:buffer'
 
-/** Contents above this are cut; also about the size of a piece, in bytes of JSON. */
-export const PIECE_BYTES = 1024 * 1024
+/** Contents above this are cut. */
+export const GIANT_BYTES = 1024 * 1024
+/** About the size of a piece in bytes of JSON: small enough for the young generation, where what is passed on at once is free. */
+const PIECE_BYTES = 96 * 1024
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -19,7 +22,7 @@ export function giantStream(
   msgType: string,
   content: Buffer,
 ): Iterable<{ name: string; text: string }> | null {
-  if (msgType !== 'stream' || content.length <= PIECE_BYTES) return null
+  if (msgType !== 'stream' || content.length <= GIANT_BYTES) return null
   const frame = findText(content)
   return frame === null ? null : pieces(content, frame)
 }
@@ -28,9 +31,26 @@ function* pieces(content: Buffer, frame: Frame): Generator<{ name: string; text:
   let from = frame.start
   while (from < frame.end) {
     const to = safeCut(content, from, Math.min(from + PIECE_BYTES, frame.end), frame.end)
-    // A slice of a JSON string's inside, put in quotes, is a JSON string.
-    yield { name: frame.name, text: JSON.parse(`"${content.toString('utf8', from, to)}"`) as string }
+    yield { name: frame.name, text: textOf(content, from, to) }
     from = to
+  }
+}
+
+/** The text of a slice of a JSON string's inside. The bytes around it are changed for a moment. */
+function textOf(content: Buffer, from: number, to: number): string {
+  const slice = content.subarray(from, to)
+  const encoding = isAscii(slice) ? 'latin1' : 'utf8'
+  if (!slice.includes(BACKSLASH)) return slice.toString(encoding)
+  // In quotes it is a JSON string. They are put into the buffer: joining strings would copy the slice once more.
+  const before = content[from - 1] ?? QUOTE
+  const after = content[to] ?? QUOTE
+  content[from - 1] = QUOTE
+  content[to] = QUOTE
+  try {
+    return JSON.parse(content.toString(encoding, from - 1, to + 1)) as string
+  } finally {
+    content[from - 1] = before
+    content[to] = after
   }
 }
 

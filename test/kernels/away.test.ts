@@ -1,18 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { Kernel, KernelProvider } from '../../daemon/kernels/kernel.ts'
 import { needs } from '../support/machine.ts'
 import { gone, signal } from '../support/processes.ts'
 import { until } from '../support/until.ts'
-import { executeRequest, Listener, withKernels } from './harness.ts'
-
-async function adoptOne(provider: KernelProvider): Promise<Kernel> {
-  const { kernels, gone: lost } = await provider.adopt()
-  expect(lost).toEqual([])
-  const [adopted] = kernels
-  if (adopted === undefined) throw new Error('no kernel was adopted')
-  return adopted.kernel
-}
+import { adoptOne, executeRequest, Listener, withKernels } from './harness.ts'
 
 test('a daemon that dies in the middle of output: the next gets every event once', (context) => {
   needs(context, 'Python kernel')
@@ -68,85 +59,6 @@ test('listening again from an earlier event gives what follows it once more', (c
     expect(second.events.map((event) => event.seq)).toEqual(first.events.slice(2).map((event) => event.seq))
     await second.run('print("b")')
     expect(second.text()).toBe('a\nb\n')
-  })
-})
-
-test('a host that is killed during output is replaced: same kernel, a gap is told, variables stay', (context) => {
-  needs(context, 'Python kernel')
-  return withKernels(async ({ start }) => {
-    const kernel = await start('python3')
-    const listener = new Listener(kernel)
-    await listener.run('kept = "still here"')
-    const { pid, host_pid: host } = kernel.summary()
-    const run = await listener.begin(
-      'import time\nfor i in range(400):\n  print(i, flush=True)\n  time.sleep(0.005)',
-    )
-    await until('some output', () => listener.text(run).includes('\n50\n'))
-    signal(host ?? 0, 'SIGKILL')
-    await listener.event('gap')
-    await listener.settled(run)
-    const numbers = listener.text(run).trimEnd().split('\n').map(Number)
-    // In order and none twice; what is missing was printed while there was no host.
-    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
-    expect(numbers.at(-1)).toBe(399)
-    expect(kernel.summary().pid).toBe(pid)
-    expect(kernel.summary().host_pid).not.toBe(host)
-    expect(listener.result(await listener.run('kept'))).toBe("'still here'")
-    const seqs = listener.events.map((event) => event.seq)
-    expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b))
-  })
-})
-
-test('a host that is killed while an R cell runs: the next one learns when the cell is over', (context) => {
-  needs(context, 'R kernel')
-  return withKernels(async ({ start }) => {
-    const kernel = await start('ir')
-    const listener = new Listener(kernel)
-    const run = await listener.begin('cat("begun\\n"); flush.console(); Sys.sleep(1.5); kept <- 7')
-    await until('the cell to run', () => listener.text(run).includes('begun'))
-    signal(kernel.summary().host_pid ?? 0, 'SIGKILL')
-    await listener.event('gap')
-    await listener.settled(run)
-    const after = await listener.run('cat(kept)')
-    expect(listener.text(after)).toContain('7')
-  })
-})
-
-test('an interrupt works on an adopted kernel, and its death is noticed', (context) => {
-  needs(context, 'Python kernel')
-  return withKernels(async ({ start, provider }) => {
-    const kernel = await start('python3')
-    const listener = new Listener(kernel)
-    const run = await listener.begin('import time; print("up", flush=True); time.sleep(600)')
-    await until('the cell to run', () => listener.text(run).includes('up'))
-    signal(kernel.summary().host_pid ?? 0, 'SIGKILL')
-    await listener.event('gap')
-    await kernel.interrupt()
-    expect((await listener.settled(run)).reply).toMatchObject({ ename: 'KeyboardInterrupt' })
-    signal(kernel.summary().pid ?? 0, 'SIGKILL')
-    expect(await listener.event('died')).toMatchObject({ expected: false })
-    await until('the kernel to be forgotten', () => provider.running().length === 0)
-  })
-})
-
-test('daemon, host and kernel all die: what was printed and not consumed is still told, then the death', (context) => {
-  needs(context, 'Python kernel')
-  return withKernels(async ({ start, nextDaemon }) => {
-    const first = await start('python3')
-    const before = new Listener(first, { acknowledge: false })
-    const run = await before.run('print("last words")')
-    const { pid, host_pid: host } = first.summary()
-    const next = nextDaemon()
-    signal(host ?? 0, 'SIGKILL')
-    signal(pid ?? 0, 'SIGKILL')
-    await gone(host ?? 0)
-    await gone(pid ?? 0)
-    const kernel = await adoptOne(next)
-    const after = new Listener(kernel)
-    await after.event('died')
-    expect(after.text(run)).toBe('last words\n')
-    expect(after.events.some((event) => event.kind === 'settled' && event.request_id === run)).toBe(true)
-    await until('the kernel to be forgotten', () => next.running().length === 0)
   })
 })
 

@@ -135,6 +135,15 @@ export class Listener {
   }
 }
 
+/** The one kernel that this daemon adopts. */
+export async function adoptOne(provider: KernelProvider): Promise<Kernel> {
+  const { kernels, gone } = await provider.adopt()
+  if (gone.length > 0) throw new Error(`a kernel is gone: ${gone[0]?.reason}`)
+  const [adopted] = kernels
+  if (adopted === undefined) throw new Error('no kernel was adopted')
+  return adopted.kernel
+}
+
 export function executeRequest(code: string, requestId: string) {
   return {
     requestId,
