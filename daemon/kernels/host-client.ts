@@ -32,6 +32,8 @@ export interface HostedKernelOptions {
   readonly process: ProcessIdentity | null
   /** true: follow events at once, to learn when the kernel is ready. */
   readonly starting: boolean
+  /** The kernel's process as its host recorded it on disk, for when no host can be asked. */
+  recorded(): ProcessIdentity | null
   /** A new host for the kernel, whose events go on behind `last`. */
   replace(last: number): Promise<HostTarget>
   /** Kernel and host are gone for good and everything was taken note of: row and folder may go. */
@@ -276,8 +278,13 @@ export class HostedKernel implements Kernel {
   /** No host can be had any more: the kernel is of no use to anybody. */
   #lost(reason: string): void {
     this.#options.log(`kernel ${this.id} is lost: ${reason}`)
-    if (this.#process !== null) killTree(this.#process)
+    this.#killKernel()
     this.#inventDeath(`the kernel's host is lost: ${reason}`, false)
+  }
+
+  #killKernel(): void {
+    const kernel = this.#process ?? this.#options.recorded()
+    if (kernel !== null) killTree(kernel)
   }
 
   #inventDeath(stderr: string, expected: boolean): void {
@@ -306,7 +313,7 @@ export class HostedKernel implements Kernel {
       this.#options.log(
         `the host did not end kernel ${this.id} (${error instanceof Error ? error.message : String(error)}); ending it by signal`,
       )
-      if (this.#process !== null) killTree(this.#process)
+      this.#killKernel()
     }
     this.#inventDeath('', true)
     await this.#finish()

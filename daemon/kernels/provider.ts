@@ -199,6 +199,8 @@ class LocalKernels implements KernelProvider {
       target,
       process: identity,
       starting,
+      recorded: () =>
+        readHostRecord(kernelFolder(kernelPlaces(this.#options.places, row.kernelId).folder))?.kernel ?? null,
       replace: (last) => this.#replaceHost(row.kernelId, last),
       ended: (ended) => this.#forget(ended.id),
       log: (message) => log.info({ kernel: row.kernelId }, message),

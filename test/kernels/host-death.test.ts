@@ -82,3 +82,17 @@ test('daemon, host and kernel all die: what was printed and not consumed is stil
     await until('the kernel to be forgotten', () => next.running().length === 0)
   })
 })
+
+test('a host that cannot be reached does not keep its kernel from being ended', (context) => {
+  needs(context, 'Python kernel')
+  return withKernels(async ({ start, provider, store }) => {
+    const kernel = await start('python3')
+    const { pid, host_pid: host } = kernel.summary()
+    signal(host ?? 0, 'SIGSTOP')
+    await kernel.shutdown(100)
+    await gone(pid ?? 0)
+    await gone(host ?? 0)
+    expect(provider.running()).toEqual([])
+    expect(store.all('SELECT * FROM kernels')).toEqual([])
+  })
+})
