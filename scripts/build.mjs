@@ -1,8 +1,8 @@
 // Bundles every program with esbuild, so that it starts fast. Packages with native parts, and those of which a process may have
 // only one copy (yjs), stay outside the bundles.
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
@@ -19,6 +19,7 @@ const entries = {
   'javascript-kernel': 'daemon/javascript-kernel/main.ts',
   client: 'client/sdk/index.ts',
   protocol: 'protocol/index.ts',
+  'mcp-listing': 'client/mcp/listing.ts',
   demo: 'examples/demo.ts',
   bench: 'test/bench/main.ts',
 }
@@ -63,6 +64,12 @@ const { metafile } = await build({
   metafile: true,
   plugins: [onlyEnglish],
 })
+// What the MCP server says of itself, so that its proxy can answer without loading it. Replaced in one step: a proxy may be reading.
+const { listing } = await import(pathToFileURL(resolve(outdir, 'mcp-listing.js')).href)
+const toolsFile = resolve(outdir, 'mcp-tools.json')
+writeFileSync(`${toolsFile}.new`, `${JSON.stringify(listing())}\n`)
+renameSync(`${toolsFile}.new`, toolsFile)
+
 // Chunks of earlier builds. A process that was started from one of them may still load its parts for a while.
 const fresh = new Set(Object.keys(metafile.outputs).map((file) => basename(file)))
 for (const name of readdirSync(outdir)) {

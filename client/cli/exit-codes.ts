@@ -11,6 +11,8 @@ export const ExitCode = {
   usage: 2,
   /** No daemon could be reached, or none runs. */
   unreachable: 69,
+  /** An MCP child that makes room for another version of the daemon. */
+  handoff: 75,
   /** The second Ctrl-C of a command that was left running. */
   left: 130,
 } as const

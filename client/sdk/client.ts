@@ -41,6 +41,8 @@ export interface OpenRoomOptions {
   readonly activationGeneration?: number | undefined
   /** false: no cells in `room.state`; for editors that bind to the Y.Doc. Default: true. */
   readonly projection?: boolean | undefined
+  /** For a new room: repeats the create of an earlier process of this client instance under its id. Default: a new id. */
+  readonly mutationId?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -176,7 +178,7 @@ export class Client {
    */
   async openRoom(target: RoomTarget, options: OpenRoomOptions = {}): Promise<Room> {
     if (this.#closing) throw closedError()
-    const mutationId = 'create' in target ? this.#mutations.take() : undefined
+    const mutationId = 'create' in target ? this.#mutations.take(options.mutationId) : undefined
     const { clock, random, waitMs } = this.#options
     const getExecution = async (execution_id: ExecutionId) =>
       (await this.call('get_execution', { execution_id })).execution

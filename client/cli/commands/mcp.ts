@@ -3,7 +3,7 @@
  * proxy must answer before the rest of the program would have loaded.
  */
 import type { CommandContext, CommandRun } from '../command.ts'
-import { CommandFailure, ExitCode } from '../exit-codes.ts'
+import { ExitCode } from '../exit-codes.ts'
 
 export interface McpArguments {
   /** false: `--no-start`. */
@@ -35,11 +35,18 @@ export const run: CommandRun<McpArguments> = async (context, args) => {
   return ExitCode.done
 }
 
-async function runChild(_context: CommandContext, _args: McpArguments): Promise<ExitCode> {
-  throw new CommandFailure(
-    ExitCode.failed,
-    'unsupported',
-    'this build of roomd has no MCP tools yet.',
-    'roomd --help',
-  )
+/** The child takes stdout over before it loads anything else. */
+async function runChild(context: CommandContext, args: McpArguments): Promise<ExitCode> {
+  const { HANDOFF, runMcp } = await import('../../mcp/main.ts')
+  const { env, cwd, places } = context
+  const code = await runMcp({
+    noStart: !args.start,
+    env,
+    cwd,
+    autostart: async () => {
+      const { startDaemonFor } = await import('../daemon/start-for.ts')
+      await startDaemonFor(places, env)
+    },
+  })
+  return code === HANDOFF ? ExitCode.handoff : ExitCode.done
 }

@@ -1,0 +1,334 @@
+/** Sessions: which notebooks there are, which one this connection works on. */
+import { z } from 'zod'
+import { RoomdError } from '../../../protocol/errors.ts'
+import type { RoomSummary } from '../../../protocol/notebook.ts'
+import type { Room } from '../../sdk/room.ts'
+import { connectedResult } from '../results/connected.ts'
+import { text } from '../results/content.ts'
+import { counted } from '../results/model-text.ts'
+import { pathOf, type Target } from '../sessions/target.ts'
+import { ConnectedShape, notebook, RoomShape } from './shapes.ts'
+import { changes, defineTool, reads, settles, type ToolContext } from './tool.ts'
+
+const ListShape = z.object({
+  notebooks: z.array(RoomShape),
+  active: z.string().optional(),
+  parked: z.array(
+    z.object({
+      notebook_id: z.string(),
+      path: z.string().optional(),
+      doc_seq: z.number(),
+      event_seq: z.number(),
+    }),
+  ),
+})
+
+export const listActiveNotebooks = defineTool({
+  name: 'list_active_notebooks',
+  title: 'List active notebooks',
+  description:
+    'Notebooks that are open in the daemon now, with kernel, queue and who is in them; which one is active on this connection, and which are parked. Start here.',
+  annotations: reads,
+  input: z.strictObject({}),
+  output: ListShape,
+  async run({ daemon, sessions }) {
+    const client = await daemon.local()
+    const { rooms } = await client.call('list_rooms', {})
+    const { active, parked } = sessions
+    const lines = rooms.map((room) => roomLine(room, room.notebook_id === active?.notebookId))
+    if (active?.origin === 'remote')
+      lines.push(`* ${active.notebookId}  ${active.path ?? 'untitled'}  remote (active)`)
+    if (parked.length > 0)
+      lines.push(
+        `Parked: ${parked.map((entry) => entry.path ?? entry.notebook_id).join(', ')} (connect_notebook goes back to one).`,
+      )
+    return {
+      structured: {
+        notebooks: rooms.map(structuredRoom),
+        ...(active ? { active: active.notebookId } : {}),
+        parked: parked.map(({ notebook_id, path, doc_seq, event_seq }) => ({
+          notebook_id,
+          ...(path === null ? {} : { path }),
+          doc_seq,
+          event_seq,
+        })),
+      },
+      content: [
+        text(
+          lines.length > 0
+            ? lines.join('\n')
+            : 'No notebook is open. connect_notebook opens a file, create_notebook makes a new one, list_notebooks shows earlier ones.',
+        ),
+      ],
+    }
+  },
+})
+
+export const listNotebooks = defineTool({
+  name: 'list_notebooks',
+  title: 'List notebooks',
+  description: 'All notebooks the daemon knows, open or not, the open ones first and then the newest.',
+  annotations: reads,
+  input: z.strictObject({
+    limit: z.number().int().min(1).max(500).default(50).describe('At most so many.'),
+  }),
+  output: z.object({ notebooks: z.array(RoomShape) }),
+  async run({ daemon, sessions }, { limit }) {
+    const client = await daemon.local()
+    const { rooms } = await client.call('list_rooms', { inactive: true, limit })
+    const lines = rooms.map((room) => roomLine(room, room.notebook_id === sessions.active?.notebookId))
+    return {
+      structured: { notebooks: rooms.map(structuredRoom) },
+      content: [
+        text(
+          lines.length > 0
+            ? lines.join('\n')
+            : 'The daemon knows no notebook yet. connect_notebook opens a file, create_notebook makes a new one.',
+        ),
+      ],
+    }
+  },
+})
+
+export const connectNotebook = defineTool({
+  name: 'connect_notebook',
+  title: 'Connect to a notebook',
+  description:
+    'Opens a notebook and makes it the active one: by file path, by notebook_id, or by target (path, id, or ws(s)://HOST/?notebook=ID). The one that was active is parked. Answers as soon as the cells can be shown; the rest becomes ready by itself.',
+  annotations: settles,
+  input: z.strictObject({
+    path: z
+      .string()
+      .min(1)
+      .max(4096)
+      .optional()
+      .describe('An .ipynb file that exists; relative to the working directory.'),
+    notebook_id: z
+      .string()
+      .min(1)
+      .max(64)
+      .optional()
+      .describe('Id of a notebook that the daemon knows. Never makes a new one.'),
+    target: z.string().min(1).max(4096).optional().describe('Path, id or ws(s):// URL.'),
+    convert: z.boolean().default(false).describe('Upgrade a file of notebook format 3 or older.'),
+  }),
+  output: ConnectedShape,
+  async run({ sessions, signal }, args) {
+    const target = readTarget(sessions, args)
+    const connected = await sessions.connect(target, {
+      signal,
+      check: args.convert ? refuseConversion : undefined,
+    })
+    return connectedResult(connected)
+  },
+})
+
+function readTarget(
+  sessions: ToolContext['sessions'],
+  args: { path?: string | undefined; notebook_id?: string | undefined; target?: string | undefined },
+): Target {
+  const given = [args.path, args.notebook_id, args.target].filter((value) => value !== undefined)
+  const [only] = given
+  if (only === undefined || given.length > 1) {
+    throw new RoomdError(
+      'invalid_argument',
+      'connect_notebook takes exactly one of path, notebook_id and target',
+      { next: { tool: 'list_notebooks', arguments: {} } },
+    )
+  }
+  const target = sessions.target(args.path !== undefined ? asPath(args.path) : only)
+  if (args.notebook_id !== undefined && target.kind !== 'id') {
+    throw new RoomdError(
+      'invalid_argument',
+      `"${args.notebook_id}" is no notebook id (a UUID); a file is named by "path"`,
+      { next: { tool: 'list_notebooks', arguments: {} } },
+    )
+  }
+  return target
+}
+
+/** A file whose name looks like an id or a URL is still a file. */
+function asPath(path: string): string {
+  return /^(file:|~|[\\/.])/.test(path) ? path : `./${path}`
+}
+
+/** The room is known; only its format is in question. */
+function refuseConversion(room: Room): void {
+  const { state, reason } = room.state.source
+  if (state !== 'read_only') return
+  throw new RoomdError(
+    'unsupported',
+    `this version cannot convert old notebook files (${reason ?? 'read-only'}). Convert it with Jupyter ("jupyter nbconvert --to notebook --inplace FILE"), or connect without convert to read it`,
+    { cause: { notebook_id: room.id, path: room.state.source.path } },
+  )
+}
+
+export const createNotebook = defineTool({
+  name: 'create_notebook',
+  title: 'Create a notebook',
+  description:
+    'Makes a new, empty notebook and makes it the active one. With a path the file is written at once; without, it lives in the daemon until save_notebook gives it a path.',
+  annotations: changes,
+  input: z.strictObject({
+    path: z.string().min(1).max(4096).optional().describe('Where it is saved; must not exist yet.'),
+    kernel: z
+      .string()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe('Kernelspec, e.g. python3, ir, javascript. Default: the best there is.'),
+    working_dir: z
+      .string()
+      .min(1)
+      .max(4096)
+      .optional()
+      .describe(
+        "Folder its code runs in. Default: the file's folder; without a path, this server's working directory.",
+      ),
+    ephemeral: z.boolean().optional().describe('Not kept after its kernel has ended.'),
+  }),
+  output: ConnectedShape,
+  hints: { runtime: 'The kernel is named by "kernel".', language: 'The kernel is named by "kernel".' },
+  async run({ sessions, signal, mutations, cwd }, { path, kernel, working_dir, ephemeral }) {
+    const folder = working_dir ?? (path === undefined ? cwd : undefined)
+    const connected = await sessions.create(
+      {
+        ...(path === undefined ? {} : { path: pathOf(path, cwd) }),
+        ...(kernel === undefined ? {} : { kernel }),
+        ...(folder === undefined ? {} : { working_dir: pathOf(folder, cwd) }),
+        ...(ephemeral === undefined ? {} : { ephemeral }),
+      },
+      { signal, mutationId: mutations.next() },
+    )
+    return connectedResult(connected)
+  },
+})
+
+export const disconnectNotebook = defineTool({
+  name: 'disconnect_notebook',
+  title: 'Disconnect from a notebook',
+  description:
+    'Leaves the active notebook, or forgets a parked one. The notebook, its kernel and what runs in it go on.',
+  annotations: settles,
+  input: z.strictObject({ notebook }),
+  output: z.object({
+    notebook_id: z.string().optional(),
+    path: z.string().optional(),
+    was: z.enum(['active', 'parked', 'pending_rejoin']),
+  }),
+  hints: { notebook_id: 'A notebook is named by "notebook" (id or path).' },
+  async run({ sessions }, { notebook }) {
+    const target = notebook === undefined ? undefined : sessions.target(notebook)
+    const { notebook_id, path, was } = sessions.disconnect(target)
+    const what = {
+      active: 'It was the active notebook; none is active now.',
+      parked: 'It was parked and is forgotten.',
+      pending_rejoin: 'It was about to be rejoined; that is called off.',
+    }
+    return {
+      structured: {
+        ...(notebook_id === null ? {} : { notebook_id }),
+        ...(path === null ? {} : { path }),
+        was,
+      },
+      content: [text(`Disconnected from ${path ?? notebook_id ?? 'the notebook'}. ${what[was]}`)],
+    }
+  },
+})
+
+export const saveNotebook = defineTool({
+  name: 'save_notebook',
+  title: 'Save the notebook',
+  description:
+    'Writes the notebook to its file now (it is also saved by itself), or to another path, to which it belongs from then on.',
+  annotations: settles,
+  input: z.strictObject({
+    path: z.string().min(1).max(4096).optional().describe('Save as. Relative to the working directory.'),
+    notebook,
+  }),
+  output: z.object({
+    notebook_id: z.string(),
+    path: z.string(),
+    outcome: z.enum(['saved', 'already_current']),
+    doc_seq: z.number(),
+    event_seq: z.number(),
+  }),
+  async run({ sessions, signal, mutations, cwd }, { path, notebook }) {
+    const lease = await sessions.use(notebook, signal)
+    try {
+      const saved = await lease.room.save(path === undefined ? undefined : pathOf(path, cwd), {
+        mutationId: mutations.next(),
+      })
+      const how = saved.outcome === 'saved' ? 'Saved' : 'Already up to date'
+      return { structured: { ...saved }, content: [text(`${how}: ${saved.path}`)] }
+    } finally {
+      lease.release()
+    }
+  },
+})
+
+export const showNotebook = defineTool({
+  name: 'show_notebook',
+  title: 'Show the notebook to the user',
+  description: 'Opens the notebook for a person to look at, where this machine has a screen and a console.',
+  annotations: settles,
+  input: z.strictObject({ notebook }),
+  output: z.object({
+    opened: z.boolean(),
+    notebook_id: z.string(),
+    path: z.string().optional(),
+    reason: z.string().optional(),
+  }),
+  async run({ sessions, signal }, { notebook }) {
+    const lease = await sessions.use(notebook, signal)
+    try {
+      const { path } = lease.room.state.source
+      const reason = 'this version of roomd has no console to show notebooks in'
+      return {
+        structured: {
+          opened: false,
+          notebook_id: lease.room.id,
+          ...(path === null ? {} : { path }),
+          reason,
+        },
+        content: [text(`Not opened: ${reason}. The file is ${path ?? 'not saved yet'}.`)],
+      }
+    } finally {
+      lease.release()
+    }
+  },
+})
+
+function structuredRoom(room: RoomSummary): Record<string, unknown> {
+  const { notebook_id, path, title, kind, state, source_state, peers, kernel, queue, memory } = room
+  return {
+    notebook_id,
+    path,
+    title,
+    kind,
+    state,
+    source_state,
+    peers: peers.map(({ label, kind: peerKind, scope, client_instance }) => ({
+      label,
+      kind: peerKind,
+      scope,
+      client_instance,
+    })),
+    kernel: kernel && { name: kernel.name, state: kernel.state, pid: kernel.pid },
+    queue,
+    memory,
+  }
+}
+
+function roomLine(room: RoomSummary, active: boolean): string {
+  const { notebook_id, path, title, state, kernel, queue, peers } = room
+  const parts = [
+    state,
+    kernel ? `kernel ${kernel.name} ${kernel.state}` : 'no kernel',
+    ...(queue.queued > 0 ? [`${queue.queued} queued`] : []),
+    ...(peers.length > 0
+      ? [`${counted(peers.length, 'peer')}: ${peers.map((peer) => peer.label).join(', ')}`]
+      : []),
+  ]
+  return `${active ? '* ' : '  '}${notebook_id}  ${path ?? title}  ${parts.join('; ')}${active ? ' (active)' : ''}`
+}
