@@ -6,7 +6,7 @@ import type { Clock } from '../../protocol/clock.ts'
 import { banner, type Rejoin, type Restarted } from './banner.ts'
 import { isObject, type JsonObject } from './jsonrpc.ts'
 
-/** How long the first result waits to say how the rejoin went. */
+/** How long after a restart a result waits to say how the rejoin went. */
 export const REJOIN_WAIT = 1000
 
 export class Announcement {
@@ -14,6 +14,8 @@ export class Announcement {
   #news: Restarted | null = null
   #rejoin: Rejoin = { outcome: 'none' }
   #waiters: Array<() => void> = []
+  /** Until when waiting for the rejoin is worth it. */
+  #deadline = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -30,6 +32,7 @@ export class Announcement {
 
   /** A new child took the place of another. */
   restarted(news: Restarted): void {
+    this.#deadline = this.#clock.now() + REJOIN_WAIT
     this.#news = this.#news === null ? news : joined(this.#news, news)
   }
 
@@ -58,8 +61,9 @@ export class Announcement {
     return news
   }
 
-  /** Resolves when the rejoin's outcome is known, at the latest after `ms`. */
-  known(ms: number = REJOIN_WAIT): Promise<void> {
+  /** Resolves when the rejoin's outcome is known, at the latest REJOIN_WAIT after the restart. */
+  known(): Promise<void> {
+    const ms = this.#deadline - this.#clock.now()
     if (this.#rejoin.outcome !== 'pending' || ms <= 0) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = this.#clock.after(ms, resolve)

@@ -6,7 +6,7 @@
  * that is ending; a call that is sent again is the same call: same mutation id, same room.
  */
 import type { Clock } from '../../protocol/clock.ts'
-import { Announcement, parseRejoin, REJOIN_WAIT } from './announcement.ts'
+import { Announcement, parseRejoin } from './announcement.ts'
 import { pauseText, tooLong, toolError, unsettled } from './answers.ts'
 import { banner } from './banner.ts'
 import type { Child, LaunchSpec } from './child.ts'
@@ -502,7 +502,10 @@ export class McpProxy {
       return toolError({ code: 'internal', message, retryable: true, cause })
     }
     const news = this.#announcement.take()
-    await this.#announcement.known(Math.min(REJOIN_WAIT, deadline - clock.now()))
+    await Promise.race([
+      this.#announcement.known(),
+      new Promise<void>((resolve) => clock.after(Math.max(0, deadline - clock.now()), resolve)),
+    ])
     const { rejoin } = this.#announcement
     const after = this.#title ?? ''
     const told = news ?? { ends: [], before: after, after, parked: [], toolsGone: [] }
