@@ -4,6 +4,7 @@
  */
 import type { CommandContext, CommandRun } from '../command.ts'
 import { ExitCode } from '../exit-codes.ts'
+import { childArguments } from '../plain-mcp.ts'
 
 export interface McpArguments {
   /** false: `--no-start`. */
@@ -28,7 +29,7 @@ export const run: CommandRun<McpArguments> = async (context, args) => {
   }
   const { runProxy } = await import('../../mcp-proxy/run.ts')
   await runProxy({
-    childArguments: ['mcp', '--child', ...(args.start ? [] : ['--no-start'])],
+    childArguments: childArguments(args.start),
     env: context.env,
     cwd: context.cwd,
   })

@@ -4,6 +4,7 @@
  */
 import { runProxy } from '../../mcp-proxy/run.ts'
 import type { CommandContext } from '../command.ts'
+import { childArguments } from '../plain-mcp.ts'
 import { findCheckout } from './checkout.ts'
 import { isolatedVariables, makeIsolatedHome } from './isolated-home.ts'
 import { type DevMode, devTools } from './tools.ts'
@@ -17,7 +18,7 @@ export async function runDevProxy(context: CommandContext, mode: DevMode, start:
     `roomd mcp: development proxy, mode ${mode}, checkout ${checkout.root}, home ${home}\n`,
   )
   await runProxy({
-    childArguments: ['mcp', '--child', ...(mayStart ? [] : ['--no-start'])],
+    childArguments: childArguments(mayStart),
     childVariables: variables,
     env: context.env,
     cwd: context.cwd,
