@@ -1,14 +1,9 @@
 /** The built MCP child over real stdio, driven by the official SDK's client, with the real daemon. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
-import type {
-  ClientCapabilities,
-  JSONRPCMessage,
-  ListToolsResult,
-  Progress,
-} from '@modelcontextprotocol/sdk/types.js'
+import type { ClientCapabilities, ListToolsResult, Progress } from '@modelcontextprotocol/sdk/types.js'
 import { programFile } from '../../protocol/programs.ts'
-import { type TestDaemon, startDaemon } from '../support/daemon.ts'
+import { startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
 
 export interface ToolAnswer {
@@ -17,7 +12,13 @@ export interface ToolAnswer {
   readonly structured: Record<string, unknown> & { error?: { code: string; message: string; next?: unknown } }
   /** All text blocks, a line break between. */
   readonly text: string
-  readonly content: ReadonlyArray<{ type: string; text?: string; data?: string; mimeType?: string; uri?: string }>
+  readonly content: ReadonlyArray<{
+    type: string
+    text?: string
+    data?: string
+    mimeType?: string
+    uri?: string
+  }>
 }
 
 export interface CallOptions {
@@ -104,12 +105,15 @@ export async function startChild(home: TestHome, options: ChildOptions = {}): Pr
   return child
 }
 
+/** Its kernels get the environment of a plain shell: a developer's profile may take its time. */
+export function startTestDaemon(home: TestHome): Promise<TestDaemon> {
+  return startDaemon(home, { SHELL: '/bin/sh' })
+}
+
 /** A home with a daemon; children that the test leaves open are closed. */
-export async function withDaemon(
-  use: (home: TestHome, daemon: TestDaemon) => Promise<void>,
-): Promise<void> {
+export async function withDaemon(use: (home: TestHome, daemon: TestDaemon) => Promise<void>): Promise<void> {
   await withHome(async (home) => {
-    const daemon = await startDaemon(home)
+    const daemon = await startTestDaemon(home)
     try {
       await use(home, daemon)
     } finally {
@@ -117,5 +121,3 @@ export async function withDaemon(
     }
   })
 }
-
-export type { JSONRPCMessage }

@@ -106,7 +106,9 @@ export function connectedResult({ session, status, switchedFrom, since }: Connec
     lines.push(kernelLine(kernel, state.running?.cell_id ?? null, state.queuedTotal))
     const limits = limitsOf(state.readiness, can)
     if (limits !== null) lines.push(limits)
-    const others = state.peers.filter((peer) => peer.peer_id !== state.peer_id).map((peer) => peer.label)
+    const others = state.peers
+      .filter((peer) => peer.client_instance !== client.clientInstance)
+      .map((peer) => peer.label)
     if (others.length > 0) lines.push(`Also here: ${others.join(', ')}.`)
     lines.push(state.cells.length === 0 ? 'No cells yet.' : `${counted(state.cells.length, 'cell')}:`)
     lines.push(...state.cells.slice(0, LISTED_CELLS).map(cellLine))

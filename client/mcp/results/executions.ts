@@ -36,8 +36,11 @@ export function headline(execution: ExecutionSummary, now: number): string {
 function took({ started_at, finished_at }: ExecutionSummary, now: number): string {
   if (started_at === null) return ''
   const ms = Math.max(0, (finished_at ?? now) - started_at)
-  const seconds = ms < 10_000 ? (ms / 1000).toFixed(1) : String(Math.round(ms / 1000))
-  return `${finished_at === null ? ' for' : ' in'} ${seconds} s`
+  const time =
+    ms < 1_000
+      ? `${Math.round(ms)} ms`
+      : `${ms < 10_000 ? (ms / 1000).toFixed(1) : String(Math.round(ms / 1000))} s`
+  return `${finished_at === null ? ' for' : ' in'} ${time}`
 }
 
 /** One execution: headline, then its outputs. `more` is said behind the headline. */

@@ -9,7 +9,7 @@ import type { Room } from '../../sdk/room.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
 
 /** Milliseconds a guest stays after its last use. */
-const LINGER = 20_000
+const LINGER = 10_000
 const MAX_IDLE = 8
 
 export interface Opened {
@@ -57,6 +57,12 @@ export class Guests {
       this.#release(key, guest)
       throw error
     }
+  }
+
+  /** The room became the active session: its calls go through that one's peer from now on. */
+  endIdle(notebookId: string): void {
+    for (const [key, guest] of this.#guests)
+      if (guest.uses === 0 && guest.room?.id === notebookId) this.#end(key, guest)
   }
 
   dispose(): void {

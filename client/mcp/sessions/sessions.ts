@@ -146,6 +146,7 @@ export class Sessions extends Emitter<{ changed: undefined }> {
         ? (this.#parked.all.find((parked) => parked.notebook_id === before.notebookId) ?? null)
         : null
     const parked = this.#parked.take(session.notebookId)
+    this.#guests.endIdle(session.notebookId)
     this.emit('changed', undefined)
     if (how === 'already') return { session, status: 'already_connected', switchedFrom: null, since: null }
     if (!parked) return { session, status: 'connected', switchedFrom, since: null }
