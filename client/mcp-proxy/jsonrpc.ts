@@ -109,8 +109,8 @@ export function idAtTheEnds(head: string, tail: string): RequestId | null {
   const version = '"jsonrpc"\\s*:\\s*"2\\.0"'
   const patterns: Array<[RegExp, string]> = [
     [new RegExp(`^\\s*\\{\\s*(?:${version}\\s*,\\s*)?"id"\\s*:\\s*${id}\\s*,`), head],
-    [new RegExp(`"id"\\s*:\\s*${id}\\s*(?:,\\s*${version}\\s*)\\}\\s*$`), tail],
-    [new RegExp(`${version}\\s*,\\s*"id"\\s*:\\s*${id}\\s*\\}\\s*$`), tail],
+    // The last brace is the top level's, so what stands directly before it is too.
+    [new RegExp(`[,{]\\s*"id"\\s*:\\s*${id}\\s*(?:,\\s*${version}\\s*)?\\}\\s*$`), tail],
   ]
   for (const [pattern, text] of patterns) {
     const found = pattern.exec(text)?.[1]

@@ -200,3 +200,35 @@ test('an id that is in use is refused without touching the call that has it', ()
     await until('both answers', () => bench.answers('x').length === 2)
     expect(bench.answers('x')[1]?.result).toBeDefined()
   }))
+
+test('an answer that is too long is told as such, and its child lives on', () =>
+  withBench(async (bench) => {
+    await bench.hello()
+    const result = await bench.call('look', { bytes: 33 * 1024 * 1024 })
+    expect(result).toMatchObject({ isError: true, structuredContent: { error: { code: 'too_large' } } })
+    await bench.call('look')
+    expect(bench.starts).toHaveLength(1)
+  }))
+
+test('a child whose long line answers nobody is ended, and its calls are sent again', () =>
+  withBench(async (bench) => {
+    await bench.hello()
+    const result = await bench.call('work', { bytes: 33 * 1024 * 1024, nameless: true, once: 'huge' })
+    expect(result.structuredContent).toMatchObject({ base: 64, done: false })
+    expect(bench.effects).toEqual([64])
+    expect(bench.starts).toHaveLength(2)
+  }))
+
+test('a build without its list asks the child', () =>
+  withBench(
+    async (bench) => {
+      await bench.hello()
+      const { tools } = await bench.result(bench.request('tools/list'))
+      expect((tools as Array<{ name: string }>).map((tool) => tool.name)).toEqual([
+        ...TOOLS.map((tool) => tool.name),
+        'reconnect',
+      ])
+    },
+    {},
+    { advertised: null },
+  ))

@@ -51,6 +51,7 @@ test('the id of a long message is found at either end, and never inside of it', 
   expect(ends(`{"id":"q\\"1","jsonrpc":"2.0","result":{"a":"${long}"}}`)).toBe('q"1')
   expect(ends(`{"result":{"a":"${long}"},"jsonrpc":"2.0","id":12}`)).toBe(12)
   expect(ends(`{"result":{"a":"${long}"},"id":12,"jsonrpc":"2.0"}`)).toBe(12)
+  expect(ends(`{"jsonrpc":"2.0","result":{"a":"${long}"},"id":"z"}`)).toBe('z')
   expect(ends(`{"method":"m","params":{"id":9,"a":"${long}","jsonrpc":"2.0","id":5}}`)).toBeNull()
   expect(ends(`{"method":"m","params":{"a":"${long}","id":5}}`)).toBeNull()
 })

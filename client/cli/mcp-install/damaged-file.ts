@@ -42,6 +42,9 @@ export function sameValue(a: unknown, b: unknown): boolean {
   return a === b
 }
 
+/** A plain object. */
 export function isTable(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype
 }

@@ -1,6 +1,6 @@
 /** Puts an entry into a TOML configuration: only the values that differ are written, everything else keeps its bytes. */
 import { applyEdits, DamagedFile, type Edit, isTable, sameValue } from './damaged-file.ts'
-import { parseToml, type TomlDocument } from './toml.ts'
+import { parseToml, type TomlDocument, TomlScalar } from './toml.ts'
 
 /**
  * `text` with the table `keys` holding the values of `entry` (strings, lists of strings, tables of strings); other keys of the
@@ -151,10 +151,9 @@ function key(name: string): string {
 }
 
 function render(value: unknown): string {
+  if (value instanceof TomlScalar) return value.text
   if (Array.isArray(value)) return `[${value.map(render).join(', ')}]`
   if (isTable(value)) {
-    // A number or date as it was read.
-    if (typeof value.scalar === 'string' && Object.keys(value).length === 1) return value.scalar
     return `{ ${Object.entries(value)
       .map(([name, inner]) => `${key(name)} = ${render(inner)}`)
       .join(', ')} }`

@@ -2,7 +2,7 @@
  * Reads TOML 1.0 as far as to know what stands where: tables, keys with their full paths, values. Remembers places, so that a
  * change touches nothing else. Values that are neither strings, arrays nor tables are checked by their form and kept as text.
  */
-import { DamagedFile } from './damaged-file.ts'
+import { DamagedFile, isTable } from './damaged-file.ts'
 
 export interface TomlTable {
   readonly path: readonly string[]
@@ -27,6 +27,15 @@ export interface TomlPair {
 export interface TomlDocument {
   readonly tables: readonly TomlTable[]
   readonly pairs: readonly TomlPair[]
+}
+
+/** A number, date or time, as it is written. */
+export class TomlScalar {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
 }
 
 /** Throws DamagedFile. */
@@ -127,7 +136,7 @@ class Reader {
       default: {
         const text = this.#match(scalar) ?? this.#wrong('a value is expected')
         if (text === 'true' || text === 'false') return text === 'true'
-        return { scalar: text }
+        return new TomlScalar(text)
       }
     }
   }
@@ -155,17 +164,18 @@ class Reader {
 
   #inlineTable(): Record<string, unknown> {
     this.#at++
-    const table: Record<string, unknown> = {}
+    // Without a prototype, so that no key of the file means something.
+    const table: Record<string, unknown> = Object.create(null)
     this.#spaces()
     if (this.#take('}')) return table
     for (;;) {
       const { path, value } = this.#pair([])
       let place = table
       for (const part of path.slice(0, -1)) {
-        const next = place[part] ?? {}
+        const next = place[part] ?? Object.create(null)
+        if (!isTable(next)) this.#wrong(`${part} is no table`)
         place[part] = next
-        if (typeof next !== 'object' || Array.isArray(next)) this.#wrong(`${part} is no table`)
-        place = next as Record<string, unknown>
+        place = next
       }
       place[path.at(-1) ?? ''] = value
       this.#spaces()

@@ -108,7 +108,7 @@ async function call(id, params) {
       send({ method: 'notifications/roomd/child', params: { kind: 'handoff', target: args.handoff } })
     return process.stdout.write('', () => process.exit(args.exit))
   }
-  if (args.bytes !== undefined) {
+  if (args.bytes !== undefined && first(args.once)) {
     const text = 'x'.repeat(args.bytes)
     send(
       args.nameless
