@@ -2,7 +2,7 @@
  * Answers that the proxy makes itself, in the shape that all tools have: text for the model, and `structuredContent.error = {code,
  * message, retryable, cause?, next?}`. Codes are those of protocol/errors.ts.
  */
-import { type JsonObject, RpcCode, type RpcError } from './jsonrpc.ts'
+import { type JsonObject, type Outcome, RpcCode } from './jsonrpc.ts'
 import type { OpenCall, ToolCall } from './open-calls.ts'
 import type { Pause } from './restart-control.ts'
 
@@ -34,11 +34,7 @@ export function pauseText(pause: Pause, now: number): string {
  * What a call is answered with that cannot be settled because no child can be started. Whether it had an effect is unknown only if
  * some child had it and its tool does more than read.
  */
-export function unsettled(
-  open: OpenCall,
-  pause: Pause,
-  now: number,
-): { result: JsonObject } | { error: RpcError } {
+export function unsettled(open: OpenCall, pause: Pause, now: number): Outcome {
   const why = pauseText(pause, now)
   const cause = { reason: pause.reason, retry_in_ms: Math.max(0, pause.until - now) }
   if (open.call === null) {
@@ -69,7 +65,7 @@ export function unsettled(
   }
 }
 
-export function tooLong(open: OpenCall, bytes: number): { result: JsonObject } | { error: RpcError } {
+export function tooLong(open: OpenCall, bytes: number): Outcome {
   const message = `the answer to ${open.call?.tool ?? open.method} has ${bytes} bytes, more than one message may have. Ask for less: without full_output, or with offset.`
   if (open.call === null) return { error: { code: RpcCode.internal, message } }
   return { result: toolError({ code: 'too_large', message, retryable: false }) }

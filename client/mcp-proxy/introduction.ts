@@ -3,7 +3,7 @@
  * it: the client's `initialize` parameters, the tool list, the log level and resource subscriptions the client set.
  */
 import type { Child } from './child.ts'
-import { type JsonObject, RpcCode, type RpcError } from './jsonrpc.ts'
+import { type JsonObject, type Outcome, RpcCode } from './jsonrpc.ts'
 import { type Advertised, compareNames, differs, type Tool, toolsOf } from './tool-list.ts'
 
 export interface IntroductionOptions {
@@ -67,7 +67,7 @@ export class Introduction {
   }
 
   /** The answer to the client's `tools/list`; null: no list is known yet. */
-  list(params: JsonObject | undefined): { result: JsonObject } | { error: RpcError } | null {
+  list(params: JsonObject | undefined): Outcome | null {
     if (params?.cursor !== undefined) {
       return { error: { code: RpcCode.invalidParams, message: 'the list has one page; there is no cursor' } }
     }

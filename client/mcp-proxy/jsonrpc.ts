@@ -25,10 +25,12 @@ export interface RpcError {
   readonly data?: unknown
 }
 
+export type Outcome = { readonly result: JsonObject } | { readonly error: RpcError }
+
 export interface Response {
   readonly kind: 'response'
   readonly id: RequestId
-  readonly outcome: { readonly result: JsonObject } | { readonly error: RpcError }
+  readonly outcome: Outcome
 }
 
 export interface Malformed {

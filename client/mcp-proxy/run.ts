@@ -76,7 +76,7 @@ export async function runProxy(options: RunOptions): Promise<number> {
   if (polite && proxy.openCount > 0) {
     await new Promise<void>((resolve) => {
       clock.after(LAST_ANSWERS, resolve)
-      void proxy.settled().then(resolve)
+      void proxy.idle().then(resolve)
     })
   }
   options.onEnd?.()
