@@ -9,7 +9,9 @@ import { type TestHome, withHome } from '../support/home.ts'
 export interface ToolAnswer {
   readonly isError: boolean
   // What a tool answers is what the test is about.
-  readonly structured: Record<string, unknown> & { error?: { code: string; message: string; next?: unknown } }
+  readonly structured: Record<string, unknown> & {
+    error?: { code: string; message: string; next?: unknown; cause?: unknown }
+  }
   /** All text blocks, a line break between. */
   readonly text: string
   readonly content: ReadonlyArray<{

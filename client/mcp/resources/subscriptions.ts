@@ -61,7 +61,8 @@ export class Subscriptions {
     const name = parseUri(uri)
     if (!name) throw new RoomdError('not_found', `${uri} is no resource of roomd`)
     const notebookId = await this.#notebookOf(name)
-    this.#subscriptions.set(uri, { uri, name, notebookId, seen: [] })
+    const watch = notebookId === null ? undefined : this.#watches.get(notebookId)
+    this.#subscriptions.set(uri, { uri, name, notebookId, seen: watch ? view(name, watch.room) : [] })
     this.#settle()
   }
 
