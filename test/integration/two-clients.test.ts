@@ -165,7 +165,8 @@ test('the daemon killed 20 times under load: every acknowledged edit and every l
     }
   })()
   const executions = (async () => {
-    for (let n = 1; !stop; n++) {
+    // On a slow machine few runs end between the kills; some must, or there would be nothing to judge.
+    for (let n = 1; !stop || n <= 4; n++) {
       const lines = 60
       const code = ${printing(mine)}
       const run = await room.execute({ code })
