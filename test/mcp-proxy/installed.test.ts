@@ -1,7 +1,7 @@
 /** Proxy, real child, real daemon, embedded kernel: whichever dies, calls are answered and nothing happens twice. */
 import { expect, test } from 'vitest'
 import { startDaemon } from '../support/daemon.ts'
-import { withHome } from '../support/home.ts'
+import { type TestHome, withHome } from '../support/home.ts'
 import { gone, processesOf, signal } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { type Installed, startInstalled, type ToolResult } from './support/installed.ts'
@@ -12,6 +12,10 @@ async function openNotebook(mcp: Installed): Promise<void> {
   await mcp.must('create_notebook', { path: 'a.ipynb', kernel: 'javascript' })
   await mcp.must('create_cell', { source: 'let runs = 0; let seen = []', and_run: true })
 }
+
+/** The daemon asks the login shell for its environment; here that must not depend on whose machine it is. */
+const inHome = (use: (home: TestHome) => Promise<void>, variables: Record<string, string> = {}) =>
+  withHome(use, { SHELL: '/bin/false', ...variables })
 
 /** Cells whose run is counted in the kernel's own variables: what ran twice shows there. */
 async function counted(mcp: Installed): Promise<{ cells: string[]; seen: number[] }> {
@@ -32,7 +36,7 @@ async function counted(mcp: Installed): Promise<{ cells: string[]; seen: number[
 }
 
 test('the child is killed under 20 parallel calls, four times: each is answered, each cell is made and run once', () =>
-  withHome(async (home) => {
+  inHome(async (home) => {
     const daemon = await startDaemon(home)
     const mcp = await startInstalled(home)
     await openNotebook(mcp)
@@ -57,7 +61,7 @@ test('the child is killed under 20 parallel calls, four times: each is answered,
   }))
 
 test('the daemon is killed under calls: they are answered when it is back, variables and cells are there', () =>
-  withHome(async (home) => {
+  inHome(async (home) => {
     const first = await startDaemon(home)
     const mcp = await startInstalled(home)
     await openNotebook(mcp)
@@ -77,7 +81,7 @@ test('the daemon is killed under calls: they are answered when it is back, varia
   }))
 
 test('child and daemon are killed together: the session comes back by itself', () =>
-  withHome(async (home) => {
+  inHome(async (home) => {
     const first = await startDaemon(home)
     const mcp = await startInstalled(home)
     await openNotebook(mcp)
@@ -91,7 +95,7 @@ test('child and daemon are killed together: the session comes back by itself', (
   }))
 
 test('the banner tells that the session was rejoined, and what was parked', () =>
-  withHome(async (home) => {
+  inHome(async (home) => {
     const daemon = await startDaemon(home)
     const mcp = await startInstalled(home)
     await mcp.must('create_notebook', { path: 'b.ipynb', kernel: 'javascript' })
@@ -110,7 +114,7 @@ test('the banner tells that the session was rejoined, and what was parked', () =
   }))
 
 test('proxies on one room: one is killed and its peer is gone, the other works on', () =>
-  withHome(async (home) => {
+  inHome(async (home) => {
     const daemon = await startDaemon(home)
     const one = await startInstalled(home, 'one')
     const two = await startInstalled(home, 'two')
@@ -134,7 +138,7 @@ test('proxies on one room: one is killed and its peer is gone, the other works o
   }))
 
 test('--no-start never starts a daemon; without it one is started and outlives the proxy', () =>
-  withHome(
+  inHome(
     async (home) => {
       const without = await startInstalled(home, 'without', ['--no-start'])
       const refused = await without.call('list_active_notebooks')
