@@ -5,12 +5,16 @@
 import { benchEdits } from './edits.ts'
 import { benchExec } from './exec.ts'
 import { type Figure, line } from './figure.ts'
+import { benchMcp } from './mcp.ts'
+import { benchRejoin } from './rejoin.ts'
 import { benchRtt } from './rtt.ts'
 
 const benches: Record<string, () => AsyncGenerator<Figure>> = {
   rtt: benchRtt,
   exec: benchExec,
   edits: benchEdits,
+  rejoin: benchRejoin,
+  mcp: benchMcp,
 }
 
 const names = process.argv.slice(2).filter((word) => !word.startsWith('--'))
