@@ -66,17 +66,26 @@ export async function serve(options: McpOptions & { stdout: Writable }): Promise
   await mcp.server.connect(transport)
   const why = await Promise.race([life.ended, handedOff])
   if (why === 'handoff') {
-    await Promise.race([mcp.idle(), new Promise<void>((resolve) => clock.after(SETTLE, resolve))])
+    await within(SETTLE, mcp.idle())
     const target = sessions.handoffTarget
-    await tell({ kind: 'handoff', target: target ? textOf(target) : null })
+    await within(SETTLE, tell({ kind: 'handoff', target: target ? textOf(target) : null }))
   }
   stopWatching()
   life.dispose()
   mcp.dispose()
   sessions.dispose()
-  const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE).unref())
-  await Promise.race([Promise.allSettled([daemon.close(), mcp.server.close()]), late])
+  await within(CLOSE, Promise.allSettled([daemon.close(), mcp.server.close()]))
   return why === 'handoff' ? HANDOFF : 0
+}
+
+/** Waits for `work`, but not longer than `ms`. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
 }
 
 function rejoinNews(target: string, result: RejoinOutcome): ChildNews {

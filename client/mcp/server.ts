@@ -35,6 +35,8 @@ export interface McpServerOptions {
   readonly proxy: ProxyTalk
 }
 
+/** Characters of a label; the daemon shows fewer. */
+const LABEL_MAX = 200
 /** MCP's code for a resource that is not there. */
 const RESOURCE_NOT_FOUND = -32002
 
@@ -67,7 +69,7 @@ export class McpServer {
   /** How this client's peers are called. */
   get label(): string {
     const client = this.server.getClientVersion() as { name: string; title?: string } | undefined
-    return client?.title || client?.name || 'MCP client'
+    return (client?.title || client?.name || 'MCP client').slice(0, LABEL_MAX)
   }
 
   /** Ends subscriptions; calls under way are left alone, and what they started goes on. */

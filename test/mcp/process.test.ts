@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { programFile } from '../../protocol/programs.ts'
 import { ScriptedDaemon } from '../sdk/scripted-daemon.ts'
 import { withHome } from '../support/home.ts'
-import { alive, descendants, gone, signal } from '../support/processes.ts'
+import { descendants, gone, signal } from '../support/processes.ts'
 import { until, within } from '../support/until.ts'
 import { withDaemon } from './harness.ts'
 import { startRaw } from './raw-child.ts'
@@ -72,17 +72,12 @@ test('it ends when nobody reads stdout', () =>
 
 test('it ends when its parent is gone, though somebody holds its pipes', () =>
   withDaemon(async (home) => {
-    // The shell's child inherits the pipes; the shell is killed.
-    const program = programFile('roomd')
-    const parent = await startRaw(home, {
-      command: '/bin/sh',
-      args: ['-c', `${process.execPath} ${program} mcp --child & wait`],
-    }).catch(() => null)
-    // A background job's stdin is /dev/null in some shells, which ends it at once: that is an end, too.
-    if (!parent) return
+    const spawning = `require('node:child_process').spawn(process.execPath, ${JSON.stringify([programFile('roomd'), 'mcp', '--child'])}, { stdio: 'inherit' }); setInterval(() => {}, 1000)`
+    const parent = await startRaw(home, { args: ['-e', spawning] })
     const [child] = descendants(parent.pid)
+    expect(child).toBeDefined()
     signal(parent.pid, 'SIGKILL')
-    if (child !== undefined && alive(child)) await gone(child)
+    await gone(child ?? 0)
   }))
 
 test('a daemon of another version: the child says where to go on and exits with 75', () =>

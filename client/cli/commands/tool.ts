@@ -9,6 +9,9 @@ export const run: CommandRun<{
   room: string | undefined
 }> = async ({ terminal, env, cwd, places }, args) => {
   const given = args.arguments === '-' ? await readAll(process.stdin) : args.arguments
+  const { startDaemonFor } = await import('../daemon/start-for.ts')
+  // In a shell nobody waits for a daemon that may come: it is started, or the failure says why not.
+  await startDaemonFor(places, env)
   const { callTool } = await import('../../mcp/call-tool.ts')
   const left = new AbortController()
   const leave = () => left.abort()
@@ -21,10 +24,7 @@ export const run: CommandRun<{
       env,
       cwd,
       signal: left.signal,
-      autostart: async () => {
-        const { startDaemonFor } = await import('../daemon/start-for.ts')
-        await startDaemonFor(places, env)
-      },
+      autostart: () => startDaemonFor(places, env),
     })
     terminal.result(result.structuredContent)
     if (!result.isError) return ExitCode.done

@@ -67,6 +67,7 @@ interface FlightState<S> {
 export class Activations<S extends object> {
   readonly #hooks: ActivationHooks<S>
   #generation = 0
+  #taken = 0
   #epoch = 0
   #active: { readonly session: S; readonly keys: Set<string> } | null = null
   #current: FlightState<S> | null = null
@@ -84,9 +85,9 @@ export class Activations<S extends object> {
     return this.#epoch
   }
 
-  /** The newest generation that was taken. */
-  get generation(): number {
-    return this.#generation
+  /** The newest generation that was taken here; what others of this client instance took does not count. */
+  get taken(): number {
+    return this.#taken
   }
 
   /** The daemon knows generations of this client instance up to here. */
@@ -260,7 +261,8 @@ export class Activations<S extends object> {
       takeGeneration: () => {
         // One that a newer call may still join keeps its place.
         if (this.#current !== flight && !this.#current?.deciding) throw supersededError()
-        return ++this.#generation
+        this.#taken = ++this.#generation
+        return this.#taken
       },
     }
   }

@@ -9,7 +9,7 @@ import type { Room } from '../../sdk/room.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
 
 /** Milliseconds a guest stays after its last use. */
-const LINGER = 10_000
+const LINGER = 5_000
 const MAX_IDLE = 8
 
 export interface Opened {

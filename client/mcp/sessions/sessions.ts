@@ -262,6 +262,13 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     }
   }
 
+  /** What a call is told that failed with the room it used: why the session was lost, where it was that. */
+  explained(error: RoomdError, room: Room): RoomdError {
+    const drop = this.#lastDrop
+    if (this.active || room.state.attachment !== 'lost' || drop?.notebook_id !== room.id) return error
+    return noSessionError(drop)
+  }
+
   /** Drops every peer. */
   dispose(): void {
     this.#disposed = true
@@ -390,7 +397,7 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     if (!this.#activations.drop(session) || this.#disposed) return
     const takenOver =
       error.code === 'session_superseded' &&
-      (session.client.welcome?.activation_generation ?? 0) > this.#activations.generation
+      (session.client.welcome?.activation_generation ?? 0) > this.#activations.taken
     const reason = takenOver ? 'superseded' : reasonOf(error)
     this.#dropped(session, reason, error.message)
     if (reason === 'evicted' || takenOver) return

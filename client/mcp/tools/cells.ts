@@ -10,6 +10,7 @@ import { counted, plain } from '../results/model-text.ts'
 import { OutputBlocks } from '../results/outputs.ts'
 import { structuredCell, structuredSummary } from '../results/structured.ts'
 import { changedCell, mustHave, mustRun } from './changed-cell.ts'
+import { withRoom } from './room.ts'
 import {
   andRun,
   CellShape,
@@ -38,11 +39,10 @@ export const getCell = defineTool({
   annotations: reads,
   input: z.strictObject({ cell_id: cellId, full_output: fullOutput, offset, notebook }),
   output: z.object({ cell: CellShape, next_offset: z.number().optional() }),
-  async run({ sessions, signal }, { cell_id, full_output, offset, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
+  async run(context, { cell_id, full_output, offset, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
       const { room, client } = lease
-      const { cell } = await room.call('get_cell', { cell_id }, { signal })
+      const { cell } = await room.call('get_cell', { cell_id }, { signal: context.signal })
       const { execution } = cell
       if (!full_output) {
         const blocks = new OutputBlocks(client)
@@ -79,9 +79,7 @@ export const getCell = defineTool({
           ),
         ],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -103,11 +101,10 @@ export const getAllCells = defineTool({
     start: z.number(),
     next_start: z.number().optional(),
   }),
-  async run({ sessions, signal }, { format, start, count, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
+  async run(context, { format, start, count, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
       const { room, client } = lease
-      const page = await room.call('get_cells', { start, count }, { signal })
+      const page = await room.call('get_cells', { start, count }, { signal: context.signal })
       const { total } = page
       const cells: Record<string, unknown>[] = []
       let content: ContentBlock[] = []
@@ -137,9 +134,7 @@ export const getAllCells = defineTool({
         structured: { cells, total, start, ...(next < total ? { next_start: next } : {}) },
         content,
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -173,8 +168,7 @@ export const createCell = defineTool({
   output: ChangedCellShape,
   async run(context, { source, cell_type, after_cell_id, notebook, ...run }) {
     mustRun(cell_type, run)
-    const lease = await context.sessions.use(notebook, context.signal)
-    try {
+    return withRoom(context, notebook, 'edit', async (lease) => {
       const cellId = await lease.room.createCell(
         {
           source,
@@ -184,9 +178,7 @@ export const createCell = defineTool({
         { mutationId: context.mutations.next() },
       )
       return await changedCell(context, lease, { cellId, done: `Created cell ${cellId}.`, run })
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -205,8 +197,7 @@ export const setCell = defineTool({
   }),
   output: ChangedCellShape,
   async run(context, { cell_id, source, cell_type, notebook, ...run }) {
-    const lease = await context.sessions.use(notebook, context.signal)
-    try {
+    return withRoom(context, notebook, 'edit', async (lease) => {
       const before = mustHave(lease, cell_id)
       const operations: EditOperation[] = [
         ...(source === undefined ? [] : [{ op: 'set_source' as const, cell_id, source }]),
@@ -227,9 +218,7 @@ export const setCell = defineTool({
         before: source === undefined ? undefined : before.source,
         run,
       })
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -240,14 +229,11 @@ export const deleteCell = defineTool({
   annotations: destroys,
   input: z.strictObject({ cell_id: cellId, notebook }),
   output: z.object({ cell_id: z.string(), doc_seq: z.number() }),
-  async run({ sessions, signal, mutations }, { cell_id, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const { doc_seq } = await lease.room.deleteCell(cell_id, { mutationId: mutations.next() })
+  async run(context, { cell_id, notebook }) {
+    return withRoom(context, notebook, 'edit', async (lease) => {
+      const { doc_seq } = await lease.room.deleteCell(cell_id, { mutationId: context.mutations.next() })
       return { structured: { cell_id, doc_seq }, content: [text(`Deleted cell ${cell_id}.`)] }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -268,14 +254,11 @@ export const moveCell = defineTool({
   }),
   output: ChangedCellShape,
   async run(context, { cell_id, after_cell_id, notebook }) {
-    const lease = await context.sessions.use(notebook, context.signal)
-    try {
+    return withRoom(context, notebook, 'edit', async (lease) => {
       await lease.room.moveCell(cell_id, after_cell_id, { mutationId: context.mutations.next() })
       const where = after_cell_id === null ? 'to the start' : `behind ${after_cell_id}`
       return await changedCell(context, lease, { cellId: cell_id, done: `Moved cell ${cell_id} ${where}.` })
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -291,17 +274,14 @@ export const clearOutputs = defineTool({
   }),
   output: z.object({ cell_ids: z.array(z.string()), event_seq: z.number() }),
   hints: { cell_id: 'Cells are named by the list "cell_ids".' },
-  async run({ sessions, signal, mutations }, { cell_ids, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const cleared = await lease.room.clearOutputs(cell_ids, { mutationId: mutations.next() })
+  async run(context, { cell_ids, notebook }) {
+    return withRoom(context, notebook, 'edit', async (lease) => {
+      const cleared = await lease.room.clearOutputs(cell_ids, { mutationId: context.mutations.next() })
       return {
         structured: { ...cleared },
         content: [text(`Cleared the outputs of ${counted(cleared.cell_ids.length, 'cell')}.`)],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -317,8 +297,7 @@ export const setCellMetadata = defineTool({
   }),
   output: ChangedCellShape,
   async run(context, { cell_id, metadata, notebook }) {
-    const lease = await context.sessions.use(notebook, context.signal)
-    try {
+    return withRoom(context, notebook, 'edit', async (lease) => {
       await lease.room.edit([{ op: 'set_cell_metadata', cell_id, metadata }], {
         mutationId: context.mutations.next(),
       })
@@ -326,8 +305,6 @@ export const setCellMetadata = defineTool({
         cellId: cell_id,
         done: `Set the metadata of cell ${cell_id}: ${JSON.stringify(metadata)}`,
       })
-    } finally {
-      lease.release()
-    }
+    })
   },
 })

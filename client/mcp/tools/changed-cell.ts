@@ -8,6 +8,7 @@ import { executionBlocks } from '../results/executions.ts'
 import { structuredCell, structuredExecution } from '../results/structured.ts'
 import type { Lease } from '../sessions/guests.ts'
 import { follow } from './follow.ts'
+import { throwIfCancelled } from './room.ts'
 import type { ToolContext, ToolResult } from './tool.ts'
 
 export interface RunAfter {
@@ -38,6 +39,7 @@ export async function changedCell(context: ToolContext, lease: Lease, change: Ch
       content: [text(`${done}\n${body}`)],
     }
   }
+  throwIfCancelled(context)
   const running = await room
     .execute(cellId, { mutationId: context.mutations.next() })
     .catch((error: unknown) => {

@@ -9,6 +9,7 @@ import { fullOutput as readFullOutput } from '../results/full-output.ts'
 import { counted, plain } from '../results/model-text.ts'
 import { structuredExecution } from '../results/structured.ts'
 import { follow, followAll } from './follow.ts'
+import { withRoom } from './room.ts'
 import {
   cancel,
   cellId,
@@ -41,8 +42,7 @@ export const executeCell = defineTool({
   }),
   output: ExecutionShape,
   async run(context, { cell_id, timeout_secs, on_error, cancel, notebook }) {
-    const lease = await context.sessions.use(notebook, context.signal)
-    try {
+    return withRoom(context, notebook, 'edit', async (lease) => {
       const run = await lease.room.execute(cell_id, {
         onError: on_error,
         mutationId: context.mutations.next(),
@@ -52,9 +52,7 @@ export const executeCell = defineTool({
         now: context.clock.now(),
         ...(run.alreadyActive ? { more: 'It was queued or running already; this is that execution.' } : {}),
       })
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -73,8 +71,7 @@ export const runAllCells = defineTool({
   }),
   output: z.object({ executions: z.array(ExecutionShape) }),
   async run(context, { timeout_secs, wait, on_error, cancel, notebook }) {
-    const lease = await context.sessions.use(notebook, context.signal)
-    try {
+    return withRoom(context, notebook, 'edit', async (lease) => {
       const all = await lease.room.runAll({ onError: on_error, mutationId: context.mutations.next() })
       const executions = await followAll(context, lease, all, {
         timeoutSecs: wait ? timeout_secs : 0,
@@ -82,9 +79,7 @@ export const runAllCells = defineTool({
       })
       const result = await executionsResult(lease.client, executions, context.clock.now())
       return { ...result, content: [text(summaryOf(executions)), ...result.content] }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -170,20 +165,17 @@ export const listExecutions = defineTool({
     notebook,
   }),
   output: z.object({ executions: z.array(ExecutionShape) }),
-  async run({ sessions, signal, clock }, { limit, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const { executions } = await lease.room.call('list_executions', { limit }, { signal })
+  async run(context, { limit, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
+      const { executions } = await lease.room.call('list_executions', { limit }, { signal: context.signal })
       const lines = executions.map(
-        (execution) => `${headline(execution, clock.now()).split('\n', 1)[0]}, by ${execution.by}`,
+        (execution) => `${headline(execution, context.clock.now()).split('\n', 1)[0]}, by ${execution.by}`,
       )
       return {
         structured: { executions: executions.map((execution) => structuredExecution(execution)) },
         content: [text(lines.length > 0 ? lines.join('\n') : 'Nothing has run in this notebook yet.')],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -196,16 +188,13 @@ export const cancelExecution = defineTool({
   input: z.strictObject({ execution_id: executionId, notebook }),
   output: ExecutionShape,
   async run(context, { execution_id, notebook }) {
-    const { sessions, signal, clock, mutations, daemon } = context
+    const { sessions, clock, mutations, daemon } = context
     const named = notebook ?? (await notebookOf(context, execution_id))
-    const lease = await sessions.use(named, signal)
-    try {
+    return withRoom(context, named, 'read', async (lease) => {
       await lease.room.call('cancel_execution', { execution_id }, { mutationId: mutations.next() })
       const { execution } = await findExecution(await clientsFor(sessions, daemon), execution_id)
       return executionResult(lease.client, execution, { now: clock.now() })
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -225,11 +214,7 @@ export const sendInput = defineTool({
   }),
   output: z.object({ accepted: z.literal(true) }),
   async run(context, { execution_id, value, notebook }) {
-    const lease = await context.sessions.use(
-      notebook ?? (await notebookOf(context, execution_id)),
-      context.signal,
-    )
-    try {
+    return withRoom(context, notebook ?? (await notebookOf(context, execution_id)), 'read', async (lease) => {
       const { accepted } = await lease.room.sendInput(execution_id, value, {
         mutationId: context.mutations.next(),
       })
@@ -237,9 +222,7 @@ export const sendInput = defineTool({
         structured: { accepted },
         content: [text(`Accepted. get_results {"execution_id": "${execution_id}"} shows how it goes on.`)],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 

@@ -141,15 +141,16 @@ async function answer(context: ToolContext, room: Room, run: Run, value: string)
 
 /** What this call started and has not ended: the running one is interrupted, queued ones are cancelled first. */
 async function endRuns(context: ToolContext, room: Room, runs: readonly Run[]): Promise<void> {
-  const open = runs.filter((run) => !run.alreadyActive && !isTerminal(run.execution.status))
-  const calls: Promise<unknown>[] = []
-  // An interrupted one cancels what is behind it in its batch; so where ids run out nothing is left over.
-  for (const run of [...open.slice(1).reverse(), ...open.slice(0, 1)]) {
-    const spare =
-      run === open[0] ? (context.mutations.spare() ?? { id: undefined }) : context.mutations.spare()
-    if (!spare) continue
-    calls.push(room.call('cancel_execution', { execution_id: run.id }, { mutationId: spare.id }))
-  }
+  const [first, ...behind] = runs.filter((run) => !run.alreadyActive && !isTerminal(run.execution.status))
+  if (!first) return
+  const cancel = (run: Run, spare: { id: number | undefined } | undefined): Promise<unknown> | null =>
+    spare ? room.call('cancel_execution', { execution_id: run.id }, { mutationId: spare.id }) : null
+  // The first has its id in any case: interrupted, it cancels what is behind it in its batch.
+  const last = context.mutations.spare()
+  const calls = [
+    ...behind.reverse().map((run) => cancel(run, context.mutations.spare())),
+    cancel(first, last),
+  ]
   // Nobody is told any more; what could not be ended is seen by whoever looks at the room.
   await Promise.allSettled(calls)
 }

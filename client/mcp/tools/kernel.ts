@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { text } from '../results/content.ts'
 import { counted, plain, shorten } from '../results/model-text.ts'
+import { withRoom } from './room.ts'
 import { KernelShape, notebook } from './shapes.ts'
 import { defineTool, destroys, reads } from './tool.ts'
 
@@ -17,10 +18,11 @@ export const interruptKernel = defineTool({
     cancelled: z.array(z.string()),
     offer: z.literal('restart').optional(),
   }),
-  async run({ sessions, signal, mutations }, { notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const { interrupted, cancelled, offer } = await lease.room.interrupt({ mutationId: mutations.next() })
+  async run(context, { notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
+      const { interrupted, cancelled, offer } = await lease.room.interrupt({
+        mutationId: context.mutations.next(),
+      })
       const what =
         offer !== undefined
           ? 'The kernel did not stop within 5 s; it may still. restart_kernel ends it, and its variables with it.'
@@ -32,9 +34,7 @@ export const interruptKernel = defineTool({
         structured: { interrupted, cancelled, ...(offer === undefined ? {} : { offer }) },
         content: [text(what + rest)],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -54,10 +54,9 @@ export const restartKernel = defineTool({
     notebook,
   }),
   output: z.object({ kernel: KernelShape }),
-  async run({ sessions, signal, mutations }, { kernel: wanted, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const { kernel } = await lease.room.restartKernel(wanted, { mutationId: mutations.next() })
+  async run(context, { kernel: wanted, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
+      const { kernel } = await lease.room.restartKernel(wanted, { mutationId: context.mutations.next() })
       const { kernel_id, name, state, language, pid, started_at, reason } = kernel
       return {
         structured: {
@@ -77,9 +76,7 @@ export const restartKernel = defineTool({
           ),
         ],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -102,13 +99,12 @@ export const inspect = defineTool({
   annotations: reads,
   input: z.strictObject({ code, cursor, notebook }),
   output: z.object({ found: z.boolean(), data: z.record(z.string(), z.unknown()) }),
-  async run({ sessions, signal }, { code, cursor, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
+  async run(context, { code, cursor, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
       const { found, data } = await lease.room.call(
         'inspect',
         { code, cursor: cursor ?? [...code].length },
-        { signal },
+        { signal: context.signal },
       )
       const shown = data['text/plain'] ?? Object.values(data)[0]
       const body = found
@@ -126,9 +122,7 @@ export const inspect = defineTool({
         },
         content: [text(found ? body : 'The kernel knows nothing of that name.')],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -144,13 +138,12 @@ export const complete = defineTool({
     cursor_end: z.number(),
     metadata: z.record(z.string(), z.unknown()).optional(),
   }),
-  async run({ sessions, signal }, { code, cursor, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
+  async run(context, { code, cursor, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
       const completions = await lease.room.call(
         'complete',
         { code, cursor: cursor ?? [...code].length },
-        { signal },
+        { signal: context.signal },
       )
       const { matches } = completions
       const shown = matches.slice(0, 100).join('\n')
@@ -159,8 +152,6 @@ export const complete = defineTool({
         structured: { ...completions },
         content: [text(matches.length > 0 ? shown + more : 'No completions.')],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })

@@ -5,6 +5,7 @@ import type { Lease } from '../sessions/guests.ts'
 import { changedCell, mustHave, mustRun, type RunAfter } from './changed-cell.ts'
 import { findText, onlyMatch, replaced } from './matching.ts'
 import { findMatches } from './regex.ts'
+import { withRoom } from './room.ts'
 import { andRun, ChangedCellShape, cancel, cellId, notebook, timeoutSecs } from './shapes.ts'
 import { defineTool, runs, type ToolContext, type ToolResult } from './tool.ts'
 
@@ -75,8 +76,7 @@ async function replace(
   { cell_id, notebook, run }: { cell_id: string; notebook: string | undefined; run: RunAfter },
   compute: (source: string) => Promise<string>,
 ): Promise<ToolResult> {
-  const lease = await context.sessions.use(notebook, context.signal)
-  try {
+  return withRoom(context, notebook, 'edit', async (lease) => {
     const mutationId = context.mutations.next()
     const done = `Changed cell ${cell_id}.`
     if (mutationId !== undefined && (await happened(lease, cell_id, mutationId)))
@@ -84,9 +84,7 @@ async function replace(
     mustRun(mustHave(lease, cell_id).cell_type, run)
     const before = await write(lease, cell_id, mutationId, compute)
     return await changedCell(context, lease, { cellId: cell_id, done, before, run })
-  } finally {
-    lease.release()
-  }
+  })
 }
 
 /** Writes what was computed from exactly the source that is there; returns that source. */

@@ -7,6 +7,7 @@ import { connectedResult } from '../results/connected.ts'
 import { text } from '../results/content.ts'
 import { counted } from '../results/model-text.ts'
 import { pathOf, type Target } from '../sessions/target.ts'
+import { withRoom } from './room.ts'
 import { ConnectedShape, notebook, RoomShape } from './shapes.ts'
 import { changes, defineTool, reads, settles, type ToolContext } from './tool.ts'
 
@@ -253,17 +254,14 @@ export const saveNotebook = defineTool({
     doc_seq: z.number(),
     event_seq: z.number(),
   }),
-  async run({ sessions, signal, mutations, cwd }, { path, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const saved = await lease.room.save(path === undefined ? undefined : pathOf(path, cwd), {
-        mutationId: mutations.next(),
+  async run(context, { path, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
+      const saved = await lease.room.save(path === undefined ? undefined : pathOf(path, context.cwd), {
+        mutationId: context.mutations.next(),
       })
       const how = saved.outcome === 'saved' ? 'Saved' : 'Already up to date'
       return { structured: { ...saved }, content: [text(`${how}: ${saved.path}`)] }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -279,9 +277,8 @@ export const showNotebook = defineTool({
     path: z.string().optional(),
     reason: z.string().optional(),
   }),
-  async run({ sessions, signal }, { notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
+  async run(context, { notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
       const { path } = lease.room.state.source
       const reason = 'this version of roomd has no console to show notebooks in'
       return {
@@ -293,9 +290,7 @@ export const showNotebook = defineTool({
         },
         content: [text(`Not opened: ${reason}. The file is ${path ?? 'not saved yet'}.`)],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 

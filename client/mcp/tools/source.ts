@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { SourceState } from '../../../protocol/notebook.ts'
 import { text } from '../results/content.ts'
 import { counted, shorten } from '../results/model-text.ts'
+import { withRoom } from './room.ts'
 import { notebook } from './shapes.ts'
 import { defineTool, destroys, reads } from './tool.ts'
 
@@ -27,10 +28,9 @@ export const getSourceStatus = defineTool({
       }),
     ),
   }),
-  async run({ sessions, signal }, { notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
-      const status = await lease.room.call('source_status', {}, { signal })
+  async run(context, { notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
+      const status = await lease.room.call('source_status', {}, { signal: context.signal })
       const { path, source_state, reason, conflicts } = status
       const lines = [
         `${path ?? 'Not saved to a file yet'}: ${source_state}${reason === undefined ? '' : ` (${reason})`}`,
@@ -43,9 +43,7 @@ export const getSourceStatus = defineTool({
       if (source_state === 'conflict' || source_state === 'modified_outside')
         lines.push('reconcile_source {"keep": "room" | "disk" | "both"} settles it.')
       return { structured: { ...status }, content: [text(lines.join('\n'))] }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
 
@@ -65,20 +63,17 @@ export const reconcileSource = defineTool({
     notebook,
   }),
   output: z.object({ source_state: SourceState, changed: z.array(z.string()) }),
-  async run({ sessions, signal, mutations }, { keep, notebook }) {
-    const lease = await sessions.use(notebook, signal)
-    try {
+  async run(context, { keep, notebook }) {
+    return withRoom(context, notebook, 'read', async (lease) => {
       const { source_state, changed } = await lease.room.call(
         'reconcile_source',
         { keep },
-        { mutationId: mutations.next() },
+        { mutationId: context.mutations.next() },
       )
       return {
         structured: { source_state, changed },
         content: [text(`Settled: ${source_state}; ${counted(changed.length, 'cell')} changed.`)],
       }
-    } finally {
-      lease.release()
-    }
+    })
   },
 })
