@@ -7,6 +7,7 @@
  * has not been reaped, so it never meets a reused process id.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import type { Clock } from '../../protocol/clock.ts'
 import { isObject, type JsonObject, type Message, parseMessage, type RequestId, toWire } from './jsonrpc.ts'
 import { type Line, LineSplitter } from './lines.ts'
@@ -78,9 +79,9 @@ export class Child {
     stdout?.on('error', () => {})
     stderr?.on('data', (chunk: Buffer) => {
       this.#stderr = (this.#stderr + chunk.toString('utf8')).slice(-STDERR_KEPT)
+      passOn(chunk, stderr)
     })
     stderr?.on('error', () => {})
-    stderr?.pipe(process.stderr, { end: false })
     this.#process.once('error', (error) => {
       // Spawning failed: there will be no `exit`. Afterwards `error` is about a signal that could not be sent.
       if (this.#process.pid === undefined) this.#exited(null, null, error.message)
@@ -234,6 +235,20 @@ export class Child {
     this.#own.clear()
     for (const { reject } of own) reject(new Error('the child has ended'))
   }
+}
+
+/** Writes to our stderr, and reads no further while nobody reads that. Where its reader is gone, it goes nowhere. */
+function passOn(chunk: Buffer, from: Readable): void {
+  const { stderr } = process
+  if (stderr.errored !== null || stderr.write(chunk)) return
+  const resume = () => {
+    stderr.off('drain', resume)
+    stderr.off('error', resume)
+    from.resume()
+  }
+  from.pause()
+  stderr.on('drain', resume)
+  stderr.on('error', resume)
 }
 
 /** A name for the child's `serverInfo`: its title, else name and version. */

@@ -69,6 +69,33 @@ test('nobody reads stdout (EPIPE): proxy and child are gone', () =>
     await allGone(proxy)
   }))
 
+test('the client closes all three pipes at once: proxy and child are gone', () =>
+  withProxyProcess(
+    async (proxy) => {
+      await proxy.greet()
+      const { stdin, stdout, stderr } = proxy.process
+      for (const pipe of [stderr, stdout, stdin]) pipe?.destroy()
+      await allGone(proxy)
+    },
+    { plan: { noise: true }, env: { NODE_DEBUG: '*' } },
+  ))
+
+test('nobody reads stderr any more: calls go on', () =>
+  withProxyProcess(
+    async (proxy) => {
+      await proxy.greet()
+      proxy.process.stderr?.destroy()
+      for (let n = 0; n < 30; n++) {
+        proxy.send({ id: n, method: 'tools/call', params: { name: 'look', arguments: {} } })
+        await proxy.answer(n)
+      }
+      expect(proxy.starts).toHaveLength(1)
+      proxy.process.stdin?.end()
+      await allGone(proxy)
+    },
+    { plan: { noise: true }, env: { NODE_DEBUG: '*' } },
+  ))
+
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   test(`${name}: proxy and child are gone`, () =>
     withProxyProcess(async (proxy) => {

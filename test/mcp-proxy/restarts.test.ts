@@ -1,5 +1,6 @@
 /** Restarts: one for all who ask, both budgets on every path, program and target afresh, what a new child is told. */
 import { expect, test } from 'vitest'
+import { compareNames, differs } from '../../client/mcp-proxy/tool-list.ts'
 import { alive } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { type Bench, ManualClock, TOOLS, withBench } from './support/bench.ts'
@@ -331,3 +332,15 @@ test('rapid kills leave no process behind', () =>
     await bench.proxy.dispose()
     for (const { pid } of bench.starts) expect(alive(pid)).toBe(false)
   }))
+
+test('lists compared by name: same, reordered, both empty; additions; removal, rename, replacement, all removed', () => {
+  const list = (...names: string[]) => names.map((name) => ({ name, inputSchema: { type: 'object' } }))
+  expect(compareNames(list('a', 'b'), list('b', 'a'))).toBe('same')
+  expect(compareNames([], [])).toBe('same')
+  expect(compareNames(list('a'), list('a', 'b'))).toBe('superset')
+  for (const after of [list('a'), list('a', 'c'), list('c', 'd'), []]) {
+    expect(compareNames(list('a', 'b'), after)).toBe('incompatible')
+  }
+  expect(differs(list('a', 'b'), list('b', 'a'))).toBe(false)
+  expect(differs(list('a'), [{ name: 'a', inputSchema: { type: 'object', properties: {} } }])).toBe(true)
+})
