@@ -21,7 +21,7 @@ test('stdin ends: proxy and child are gone', () =>
     await proxy.greet()
     proxy.process.stdin?.end()
     await allGone(proxy)
-    expect(proxy.process.exitCode).toBe(0)
+    await until('its exit code', () => proxy.process.exitCode === 0)
   }))
 
 test('stdin ends before anything was said: the proxy is gone', () =>
