@@ -1,5 +1,7 @@
 /** What a model gets of large outputs and pictures. */
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { expect, test } from 'vitest'
+import { needs } from '../support/machine.ts'
 import { startChild, withDaemon } from './harness.ts'
 
 const png = (bytes: number) =>
@@ -98,3 +100,37 @@ test('pictures are picture blocks: 4 a result, 1 MiB each, others are links; nev
     expect(content?.mimeType).toBe('image/png')
     expect(Buffer.from(content?.blob ?? '', 'base64').length).toBe(2_000_000)
   }))
+
+test('a Python kernel: tracebacks without colours, tables as text, a password is not asked of the user by form', (context) => {
+  needs(context, 'Python kernel')
+  return withDaemon(async (home) => {
+    const child = await startChild(home, {
+      capabilities: { elicitation: {} },
+      prepare: (client) =>
+        client.setRequestHandler(ElicitRequestSchema, () => {
+          throw new Error('asked')
+        }),
+    })
+    await child.must('create_notebook', { path: 'p.ipynb', kernel: 'python3' })
+    const broken = await child.must('create_cell', { source: 'def f():\n    return 1/0\nf()', and_run: true })
+    expect(broken.structured.execution).toMatchObject({
+      status: 'error',
+      outputs: [{ ename: 'ZeroDivisionError' }],
+    })
+    expect(broken.text).toContain('ZeroDivisionError: division by zero')
+    expect(broken.text).not.toContain('\u001b')
+    const rich = await child.must('create_cell', {
+      source:
+        'from IPython.display import display, HTML\nclass T:\n    def _repr_html_(self): return "<b>bold</b>"\n    def __repr__(self): return "plain"\nT()',
+      and_run: true,
+    })
+    expect(rich.text).toContain('plain\n(also as text/html 11 B)')
+    const secret = await child.must('create_cell', {
+      source: 'import getpass\ngetpass.getpass("Token: ")',
+      and_run: true,
+    })
+    expect(secret.structured.execution).toMatchObject({ status: 'waiting_for_input', password: true })
+    expect(secret.text).toContain('a password: ask the user')
+    await child.must('interrupt_kernel')
+  })
+})

@@ -12,12 +12,13 @@ import type { Room } from '../../sdk/room.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import { Activations, type Flight, supersededError } from './activations.ts'
+import { nextConnect, openBound, roomTarget } from './attaching.ts'
 import { type Drop, type DropReason, noSessionError } from './drop.ts'
 import { Guests, type Lease, type Opened } from './guests.ts'
 import { type Parked, ParkedSessions, park } from './parked.ts'
 import { Session } from './session.ts'
 import { type Since, sinceParked } from './since.ts'
-import { canonicalPath, connectArguments, idKey, keyOf, parseTarget, pathKey, type Target } from './target.ts'
+import { canonicalPath, idKey, keyOf, parseTarget, pathKey, type Target } from './target.ts'
 
 export interface SessionsOptions {
   readonly daemon: DaemonLink
@@ -55,8 +56,6 @@ export type RejoinOutcome =
   /** Somebody asked for something else meanwhile. */
   | { readonly outcome: 'none' }
 
-/** How often an attach is repeated when the daemon was replaced in the middle of it. */
-const REPLACED_RETRIES = 3
 const REJOIN_ATTEMPTS = 4
 /** Milliseconds between two attempts to rejoin. */
 const REJOIN_PAUSE = 1_000
@@ -282,7 +281,7 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     const client = await this.#options.daemon.for(target)
     this.#activations.raise(client.welcome?.activation_generation ?? 0)
     const generation = flight.takeGeneration()
-    const { room, bootId } = await this.#openBound(client, roomTarget(target), {
+    const { room, bootId } = await openBound(client, roomTarget(target), {
       generation,
       signal: flight.signal,
     })
@@ -300,7 +299,7 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     const client = await this.#options.daemon.local()
     this.#activations.raise(client.welcome?.activation_generation ?? 0)
     const generation = flight.takeGeneration()
-    const { room, bootId } = await this.#openBound(
+    const { room, bootId } = await openBound(
       client,
       { create: wanted },
       { generation, signal: flight.signal, mutationId },
@@ -314,41 +313,8 @@ export class Sessions extends Emitter<{ changed: undefined }> {
 
   async #open(target: Target): Promise<Opened> {
     const client = await this.#options.daemon.for(target)
-    const { room } = await this.#openBound(client, roomTarget(target), {})
+    const { room } = await openBound(client, roomTarget(target), {})
     return { room, client }
-  }
-
-  /** A room is bound only if one incarnation answered from the first to the last byte of the attach; else it is done again. */
-  async #openBound(
-    client: Client,
-    target: RoomTarget,
-    options: {
-      generation?: number
-      signal?: AbortSignal
-      mutationId?: number | undefined
-    },
-  ): Promise<{ room: Room; bootId: string }> {
-    let wanted = target
-    for (let attempt = 0; ; attempt++) {
-      const before = client.daemon?.boot_id
-      const room = await client.openRoom(wanted, {
-        activationGeneration: options.generation,
-        mutationId: 'create' in wanted ? options.mutationId : undefined,
-        signal: options.signal,
-      })
-      const after = client.daemon?.boot_id
-      if (after !== undefined && before === after) return { room, bootId: after }
-      // The room that was made exists from now on.
-      if ('create' in wanted) wanted = { notebook_id: room.id }
-      await room.close()
-      if (attempt === REPLACED_RETRIES) {
-        throw new RoomdError(
-          'daemon_replaced',
-          'the daemon was replaced again and again while the notebook was being opened; call again',
-          { cause: { notebook_id: room.id }, next: nextConnect({ kind: 'id', id: room.id }) },
-        )
-      }
-    }
   }
 
   #session(parts: {
@@ -419,10 +385,6 @@ export class Sessions extends Emitter<{ changed: undefined }> {
   }
 }
 
-function roomTarget(target: Target): RoomTarget {
-  return target.kind === 'path' ? { path: target.path } : { notebook_id: target.id }
-}
-
 function namesOf(target: Target): { notebook_id: string | null; path: string | null } {
   return {
     notebook_id: target.kind === 'path' ? null : target.id,
@@ -432,8 +394,4 @@ function namesOf(target: Target): { notebook_id: string | null; path: string | n
 
 function reasonOf(error: RoomdError): DropReason {
   return error.code === 'notebook_unavailable' || error.code === 'not_found' ? 'evicted' : 'daemon_lost'
-}
-
-function nextConnect(target: Target) {
-  return { tool: 'connect_notebook', arguments: connectArguments(target) }
 }
