@@ -62,7 +62,7 @@ function askShell(shell: string, env: Variables, timeoutMs: number): Promise<Rec
     const finish = (failure: Error | null): void => {
       clearTimeout(timer)
       child.stdout.destroy()
-      if (child.pid !== undefined) endGroup(child.pid)
+      if (failure !== null && child.pid !== undefined) askToEnd(child.pid)
       if (failure === null) {
         try {
           resolve(between(Buffer.concat(pieces).toString('utf8'), mark))
@@ -93,9 +93,14 @@ function ended(pieces: readonly Buffer[], mark: string): boolean {
   return first !== -1 && text.indexOf(mark, first + mark.length) !== -1
 }
 
-function endGroup(pid: number): void {
+/**
+ * A profile that takes too long is asked to end, never killed: it may hold a lock (pyenv's `rehash` does) that only its own exit
+ * takes away, and every later login shell of the user would wait for it. One that answered is left to end by itself, with what it
+ * started on purpose (an agent).
+ */
+function askToEnd(pid: number): void {
   try {
-    process.kill(-pid, 'SIGKILL')
+    process.kill(-pid, 'SIGTERM')
   } catch {
     // The shell and all it started are gone already.
   }

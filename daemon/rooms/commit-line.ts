@@ -48,7 +48,7 @@ export class CommitLine {
           entry.ready = true
           this.#drain()
         },
-        (error: RoomdError) => this.#break(error),
+        (error: RoomdError) => this.break(error),
       )
     })
   }
@@ -69,7 +69,8 @@ export class CommitLine {
     while (this.#entries[0]?.ready) this.#entries.shift()?.run()
   }
 
-  #break(error: RoomdError): void {
+  /** Fails everything that waits, and the line for good. */
+  break(error: RoomdError): void {
     if (this.#fault) return
     this.#fault = error
     const entries = this.#entries

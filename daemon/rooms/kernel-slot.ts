@@ -30,8 +30,11 @@ export interface KernelSlotPort {
   startRequest(wanted: string | undefined): Promise<StartRequest>
   /** The slot's picture changed; tells peers. */
   changed(): void
-  /** Takes the kernel's events; asked for once per kernel, with what the store has consumed. */
-  event(kernel: Kernel, event: HostEvent): void
+  /**
+   * Takes the kernel's events, in order, from what the store has consumed. false: not now (nothing can be stored); this one and
+   * all behind it are told again after the next `listen`.
+   */
+  event(kernel: Kernel, event: HostEvent): boolean
   /** The kernel is over: open executions end. */
   ended(reason: string, ending: Ending): void
   startFailed(error: RoomdError): void
@@ -107,7 +110,7 @@ export class KernelSlot {
       // What belongs to a kernel that is no longer this room's is nobody's.
       const now = this.#state
       if ((now.kind !== 'running' && now.kind !== 'ending') || now.kernel !== kernel) return
-      this.#port.event(kernel, event)
+      if (!this.#port.event(kernel, event)) return
       if (event.kind === 'died' && this.#state.kind === 'running') {
         this.#state = { kind: 'none', failed: null }
         this.#port.ended(describeDeath(event), 'died')

@@ -3,6 +3,7 @@
  * writes a new, empty notebook there.
  */
 import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Target } from '../../protocol/channels.ts'
@@ -17,7 +18,13 @@ import { createExecutions } from '../executions/room-executions.ts'
 import type { Statement } from '../store/store.ts'
 import { newFile } from './file-path.ts'
 import type { RoomParts } from './room.ts'
-import { insertRecord, type RoomRecord, type SourceRecord, updateBinding } from './room-record.ts'
+import {
+  insertRecord,
+  type RoomRecord,
+  recordByPath,
+  type SourceRecord,
+  updateBinding,
+} from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
 import { sourceRows } from './saving.ts'
 
@@ -50,6 +57,7 @@ export async function createRoom(
 ): Promise<{ made: NewRoom; placed: () => Promise<void> }> {
   const spec = await rooms.kernels.choose(wanted.kernel === undefined ? {} : { name: wanted.kernel })
   const path = wanted.path === undefined ? null : await newFile(wanted.path)
+  if (path !== null) mustBeNew(rooms, path)
   const id = NotebookId.parse(randomUUID())
   const scratch = join(rooms.places.data, 'scratch', id)
   const working_dir = wanted.working_dir ?? (path === null ? scratch : dirname(path))
@@ -87,6 +95,20 @@ export async function createRoom(
     }
   }
   return { made, placed }
+}
+
+function mustBeNew(rooms: RoomsContext, path: string): void {
+  const next = { tool: 'connect_notebook', arguments: { path } }
+  if (existsSync(path)) {
+    throw new RoomdError('conflict', `${path} exists already; connect to it instead`, { next })
+  }
+  const known = recordByPath(rooms.store, path)
+  if (!known) return
+  throw new RoomdError(
+    'conflict',
+    `${path} is the file of room ${known.notebook_id}, which is missing on disk: connect by that id and save, or choose another path`,
+    { next: { tool: 'connect_notebook', arguments: { notebook_id: known.notebook_id } } },
+  )
 }
 
 /** The parts of a room whose rows are in the store. Synchronous: also what a room uses to rebuild itself. */

@@ -7,10 +7,13 @@
  * gets a `gap` and a fresh picture.
  */
 import { randomUUID } from 'node:crypto'
+import type { RoomdError } from '../../protocol/errors.ts'
 import { FrameType, MAX_QUEUED_CHANNEL } from '../../protocol/frames.ts'
 import type { RoomMethod } from '../../protocol/methods.ts'
 import type { PeerSummary } from '../../protocol/notebook.ts'
 import type { Scope } from '../../protocol/scopes.ts'
+import { showAgain } from './attaching.ts'
+import { takeDocumentMessage } from './document-messages.ts'
 import type { Room } from './room.ts'
 import type { AttachedPeer, PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
 
@@ -134,12 +137,12 @@ export class Peer implements AttachedPeer {
 
   document(payload: Uint8Array): Promise<void> {
     this.touch()
-    return this.room.documentMessage(this, payload)
+    return takeDocumentMessage(this.room, this, payload)
   }
 
   ephemeral(payload: Uint8Array): void {
     this.touch()
-    this.room.presenceMessage(this, payload)
+    this.room.peers.whisper(this, payload)
   }
 
   touch(): void {
@@ -153,9 +156,17 @@ export class Peer implements AttachedPeer {
     this.room.release(this, reason)
   }
 
+  /** Detaches because of a failure on our side, and says so. */
+  expel(error: RoomdError): void {
+    if (this.gone) return
+    this.detach(error.message)
+    const { code } = error.toWire()
+    this.channel.close({ code, reason: error.message, error: error.toWire() })
+  }
+
   #writable(): void {
     if (this.#state.kind === 'picture') this.#pump()
-    else if (this.#state.kind === 'stale') this.room.showAgain(this, 'this peer read too slowly')
+    else if (this.#state.kind === 'stale') showAgain(this.room, this, 'this peer read too slowly')
   }
 
   #pump(): void {

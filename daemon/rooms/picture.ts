@@ -60,8 +60,10 @@ export function takePicture(
   return { kind: 'projection', pages: true, values: chain(cellPages(room, taken), replays(room)) }
 }
 
-/** Payload of OPENED. Peers are those of the moment it is sent; the rest is the moment of attaching. */
-export function openedOf(room: Room): Omit<Opened, 'peer_id' | 'scope' | 'picture' | 'pages'> {
+/** What OPENED says of the room, as of attaching. */
+export function openedOf(
+  room: Room,
+): Omit<Opened, 'peer_id' | 'scope' | 'picture' | 'pages' | 'peers' | 'peers_total'> {
   const { executions } = room
   return {
     notebook_id: room.id,
@@ -77,6 +79,11 @@ export function openedOf(room: Room): Omit<Opened, 'peer_id' | 'scope' | 'pictur
     running: executions.running,
     queued: executions.queued.slice(0, LISTED),
     queued_total: executions.queued.length,
+  }
+}
+
+export function peersOf(room: Room): Pick<Opened, 'peers' | 'peers_total'> {
+  return {
     peers: [...room.peers].slice(0, LISTED).map((peer) => peer.summary()),
     peers_total: room.peers.size,
   }

@@ -7,7 +7,7 @@
  * under a new epoch, is read-only until writing works again, and shows every peer a fresh picture.
  */
 import type { z } from 'zod'
-import { EPHEMERAL_AWARENESS, type Open, type Opened } from '../../protocol/channels.ts'
+import type { Open } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { DurableEvent, TransientEvent } from '../../protocol/events.ts'
@@ -15,31 +15,28 @@ import { FrameType } from '../../protocol/frames.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import type { MethodArguments, RoomMethod } from '../../protocol/methods.ts'
 import type { KernelSummary, Readiness, RoomSummary } from '../../protocol/notebook.ts'
-import { type Scope, scopeAllows } from '../../protocol/scopes.ts'
 import type { Journal } from '../documents/journal.ts'
-import { residentMemory } from '../kernel-host/process-identity.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { Statement, Store } from '../store/store.ts'
+import { attachPeer, showAgain } from './attaching.ts'
 import { CommitLine } from './commit-line.ts'
-import { readSync, writeAnswer, writeUpdate, writeWants } from './document-sync.ts'
+import { writeUpdate } from './document-sync.ts'
 import { EventLog } from './event-log.ts'
 import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
+import { kernelOfMetadata } from './kernel-wish.ts'
 import type { Mutation, Mutations } from './mutations.ts'
 import type { DocumentChange, RoomChange, RoomDocument, RoomExecutions, RoomPort } from './parts.ts'
-import { type Frame, Peer } from './peer.ts'
-import { openedOf, takePicture } from './picture.ts'
-import { Presence } from './presence.ts'
+import type { Peer } from './peer.ts'
+import { RoomPeers } from './room-peers.ts'
 import { advance, type RoomRecord } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
+import { readinessOf, summaryOf } from './room-summary.ts'
 import type { RoomsContext } from './rooms-context.ts'
 import { Saver } from './saving.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
 
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
-/** Rooms with more peers than this tell joins and leaves at most every PEERS_TELL_MS. */
-const MANY_PEERS = 32
-const PEERS_TELL_MS = 200
 
 /** What a room is made of, and what makes it again after a failed commit. */
 export interface RoomParts {
@@ -66,9 +63,8 @@ export class Room implements RoomPort {
   readonly id: NotebookId
   readonly store: Store
   readonly surroundings: RoomSurroundings
-  readonly peers = new Set<Peer>()
+  readonly peers: RoomPeers
   readonly slot: KernelSlot
-  readonly presence = new Presence()
   readonly saver: Saver
   record: RoomRecord
   document: RoomDocument
@@ -82,15 +78,15 @@ export class Room implements RoomPort {
   #reservations = 0
   #closed = false
   #told: Readiness
-  #joined: Peer[] = []
-  #left: string[] = []
-  #cancelTelling: (() => void) | null = null
   #cancelRetry: (() => void) | null = null
+  /** Why a kernel that was ended during a fault is gone. */
+  #endedMeanwhile: string | undefined
 
   constructor(parts: RoomParts, surroundings: RoomSurroundings) {
     this.id = parts.record.notebook_id
     this.store = surroundings.context.store
     const { clock, kernels } = surroundings.context
+    this.peers = new RoomPeers(clock)
     this.surroundings = surroundings
     this.record = parts.record
     this.document = parts.document
@@ -112,10 +108,18 @@ export class Room implements RoomPort {
       },
       changed: () => this.#kernelChanged(),
       event: (kernel, event) => {
-        if (!this.fault) this.executions.kernelEvent(kernel, event)
+        if (this.fault) return false
+        this.executions.kernelEvent(kernel, event)
+        return true
       },
-      ended: (reason, ending) => this.executions.kernelGone(reason, ending),
-      startFailed: (error) => this.executions.kernelGone(error.message, 'start_failed'),
+      // While nothing can be stored no execution ends: `#retryWriting` goes on from the store.
+      ended: (reason, ending) => {
+        if (this.fault) this.#endedMeanwhile = reason
+        else this.executions.kernelGone(reason, ending)
+      },
+      startFailed: (error) => {
+        if (!this.fault) this.executions.kernelGone(error.message, 'start_failed')
+      },
       idle: () => this.peers.size === 0 && this.#reservations === 0 && this.executions.idle,
       generation: () => this.connectionGeneration,
       keepAliveMs: () => this.#keepAliveMs(),
@@ -156,6 +160,23 @@ export class Room implements RoomPort {
   /** Hands over a change; see RoomPort. `told` runs after the commit and the telling, before the promise resolves. */
   commit(change: WholeChange, told?: () => void): Promise<void> {
     if (this.fault) return Promise.reject(this.fault)
+    try {
+      return this.#submit(change, told)
+    } catch (thrown) {
+      // What cannot even be written down is in memory already, and counters have moved: back to what the store has.
+      const why = thrown instanceof Error ? thrown.message : String(thrown)
+      const error = new RoomdError('internal', `the change could not be stored and was taken back: ${why}`)
+      this.fault = error
+      // Behind what is on its way, which is stored and told as ever.
+      this.#line.behind(
+        () => this.#line.break(error),
+        () => {},
+      )
+      return Promise.reject(error)
+    }
+  }
+
+  #submit(change: WholeChange, told?: () => void): Promise<void> {
     const at = this.now()
     const { record } = this
     const journal: Statement[] = []
@@ -176,14 +197,9 @@ export class Room implements RoomPort {
     const edited = change.document && editFrames(change.document, record.doc_seq, at)
     const first = this.events.last - numbered.frames.length
     return this.#line.submit(unit, () => {
-      if (edited) {
-        for (const peer of this.peers) {
-          if (peer.projection) peer.deliver(FrameType.EVENT, edited.cells)
-          if (peer.followsDocument) peer.deliver(FrameType.DOC, edited.update)
-        }
-      }
+      if (edited) this.peers.deliverEdit(edited)
       numbered.frames.forEach((frame, i) => {
-        for (const peer of this.peers) peer.deliver(FrameType.EVENT, frame, first + i + 1)
+        this.peers.deliver(FrameType.EVENT, frame, first + i + 1)
       })
       told?.()
       this.slot.consider()
@@ -194,6 +210,11 @@ export class Room implements RoomPort {
   /** Resolves behind everything pending now, so that an answer never shows what is not committed. */
   settled(): Promise<void> {
     return this.#line.pending === 0 && !this.fault ? Promise.resolve() : this.#line.settled()
+  }
+
+  /** Runs `run` behind everything pending now; `fail` when that could not be stored. */
+  behind(run: () => void, fail: (error: RoomdError) => void): void {
+    this.#line.behind(run, fail)
   }
 
   // --- peers ---------------------------------------------------------------------------------------------------------
@@ -223,68 +244,19 @@ export class Room implements RoomPort {
     )
   }
 
-  /** Subscribes and takes the picture in this one synchronous step. */
+  /** Subscribes and takes the picture in one synchronous step; see attaching.ts. */
   attach(identity: PeerIdentity, open: z.output<typeof Open>, channel: PeerChannel): Peer {
     if (this.#closed)
       throw new RoomdError('notebook_unavailable', `room ${this.id} was closed meanwhile; connect again`)
-    const wanted = open.scope ?? identity.scope
-    const scope: Scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
-    const peer = new Peer(this, identity, scope, channel, open.projection, this.now())
-    this.peers.add(peer)
     this.connectionGeneration++
+    const peer = attachPeer(this, identity, open, channel)
     this.slot.consider()
-    const picture = takePicture(this, open.projection, open.resume)
-    const opened = openedOf(this)
-    const gap = open.resume && picture.kind === 'projection' ? open.resume : null
-    this.#line.behind(
-      () => {
-        if (peer.gone) return
-        const welcome: Opened = {
-          ...opened,
-          peers: [...this.peers].slice(0, 100).map((p) => p.summary()),
-          peers_total: this.peers.size,
-          peer_id: peer.peerId,
-          scope,
-          picture: picture.kind,
-          pages: picture.pages,
-        }
-        const first: Frame[] = [{ type: FrameType.OPENED, payload: encode(welcome) }]
-        if (gap) first.push(this.#gapFrame(gap.event_seq, opened.event_seq, 'older events are not kept'))
-        peer.shownSeq = opened.event_seq
-        peer.show(first, picture.values)
-        for (const payload of this.presence.current(this.now())) peer.whisper(payload)
-        this.#peersChanged(peer, null)
-      },
-      (error) => {
-        if (peer.gone) return
-        peer.detach(error.message)
-        channel.close({ code: 'storage_failed', reason: error.message, error: error.toWire() })
-      },
-    )
     return peer
-  }
-
-  /** A stale peer reads again: a gap, then a fresh picture. */
-  showAgain(peer: Peer, reason: string): void {
-    const picture = takePicture(this, peer.projection, undefined)
-    const until = this.events.last
-    this.#line.behind(
-      () => {
-        if (peer.gone) return
-        const gap = this.#gapFrame(peer.shownSeq, until, reason)
-        peer.shownSeq = until
-        peer.show([gap], picture.values)
-      },
-      () => {}, // the rebuild shows it everything once more
-    )
   }
 
   /** Called by `Peer.detach` alone. */
   release(peer: Peer, reason: string): void {
-    this.peers.delete(peer)
-    this.#peersChanged(null, peer)
-    const gone = this.presence.drop(peer.peerId)
-    if (gone) for (const other of this.peers) other.whisper(gone)
+    this.peers.remove(peer)
     this.slot.consider()
     this.surroundings.context.log.debug({ room: this.id, peer: peer.peerId, reason }, 'peer left')
   }
@@ -308,40 +280,6 @@ export class Room implements RoomPort {
       watermark: context.watermark,
     }
     return mutations.run(key, method, this.id, run)
-  }
-
-  /** A DOC frame. Resolves when what it brought is durable, which is when credit returns to the sender. */
-  async documentMessage(peer: Peer, payload: Uint8Array): Promise<void> {
-    const message = readSync(payload)
-    if (message.kind === 'wants') {
-      const answer = writeAnswer(this.document.updateSince(message.stateVector))
-      const wants = writeWants(this.document.stateVector())
-      this.#line.behind(
-        () => {
-          peer.followsDocument = true
-          peer.channel.send(FrameType.DOC, answer)
-          if (scopeAllows(peer.scope, 'editor')) peer.channel.send(FrameType.DOC, wants)
-        },
-        (error) => {
-          // Who asked waits for the answer: the channel ends with the reason, and its client attaches again.
-          if (peer.gone) return
-          peer.detach(error.message)
-          peer.channel.close({ code: 'storage_failed', reason: error.message, error: error.toWire() })
-        },
-      )
-      return
-    }
-    if (!scopeAllows(peer.scope, 'editor')) {
-      throw new RoomdError('forbidden', 'a viewer may not edit; open the room with scope editor')
-    }
-    this.mustMutate()
-    const change = this.document.applyUpdate(message.update)
-    if (change) await this.commit({ statements: [], document: { change, by: peer.identity.label } })
-  }
-
-  presenceMessage(peer: Peer, payload: Uint8Array): void {
-    if (payload[0] !== EPHEMERAL_AWARENESS || !this.presence.accept(peer.peerId, payload, this.now())) return
-    for (const other of this.peers) if (other !== peer) other.whisper(payload)
   }
 
   /** The mutate gate: throws what closes it. */
@@ -374,13 +312,7 @@ export class Room implements RoomPort {
   // --- what is shown -------------------------------------------------------------------------------------------------
 
   readiness(): Readiness {
-    const { state, reason } = this.record.source
-    return {
-      projection: state === 'degraded' ? 'degraded' : 'ready',
-      document: 'interactive',
-      runtime: this.slot.runtime,
-      source: { state, ...(reason === undefined ? {} : { reason }) },
-    }
+    return readinessOf(this.record.source, this.slot.runtime)
   }
 
   kernelSummary(): KernelSummary | null {
@@ -388,22 +320,7 @@ export class Room implements RoomPort {
   }
 
   summary(): RoomSummary {
-    const { record } = this
-    const kernel = this.kernelSummary()
-    return {
-      notebook_id: this.id,
-      path: record.path,
-      title: record.title,
-      kind: record.kind,
-      state: this.peers.size > 0 ? 'active' : kernel ? 'idle' : 'inactive',
-      source_state: record.source.state,
-      peers: [...this.peers].map((peer) => peer.summary()),
-      kernel,
-      queue: { running: this.executions.running ? 1 : 0, queued: this.executions.queued.length },
-      memory: kernel?.pid ? residentMemory(kernel.pid) : null,
-      doc_seq: record.doc_seq,
-      event_seq: record.event_seq,
-    }
+    return summaryOf(this)
   }
 
   /** The kernelspec of the next start; durable. */
@@ -421,7 +338,7 @@ export class Room implements RoomPort {
   /** Detaches all peers, lets go of the kernel, frees memory. Nothing is lost: all of it is in the store. */
   dispose(reason: string): void {
     this.#closed = true
-    this.#cancelTelling?.()
+    this.peers.dispose()
     this.#cancelRetry?.()
     for (const peer of [...this.peers]) {
       peer.detach(reason)
@@ -456,35 +373,7 @@ export class Room implements RoomPort {
     const now = this.readiness()
     if (JSON.stringify(now) === JSON.stringify(this.#told)) return
     this.#told = now
-    const payload = encode(now)
-    for (const peer of this.peers) peer.deliver(FrameType.READINESS, payload)
-  }
-
-  #peersChanged(joined: Peer | null, left: Peer | null): void {
-    if (joined) this.#joined.push(joined)
-    if (left) this.#left.push(left.peerId)
-    if (this.#cancelTelling) return
-    const tell = () => {
-      this.#cancelTelling = null
-      const event: TransientEvent = {
-        type: 'peers',
-        joined: this.#joined.filter((peer) => !peer.gone).map((peer) => peer.summary()),
-        left: this.#left,
-        total: this.peers.size,
-      }
-      this.#joined = []
-      this.#left = []
-      const frame = encode({ at: this.now(), event })
-      for (const peer of this.peers) peer.deliver(FrameType.EVENT, frame)
-    }
-    if (this.peers.size > MANY_PEERS)
-      this.#cancelTelling = this.surroundings.context.clock.after(PEERS_TELL_MS, tell)
-    else tell()
-  }
-
-  #gapFrame(shown: number, until: number, reason: string): Frame {
-    const event: TransientEvent = { type: 'gap', from: shown + 1, to: until, reason }
-    return { type: FrameType.EVENT, payload: encode({ at: this.now(), event }) }
+    this.peers.deliver(FrameType.READINESS, encode(now))
   }
 
   #rebuild(error: RoomdError): void {
@@ -504,7 +393,7 @@ export class Room implements RoomPort {
     this.events = new EventLog(this.store, this.id, this.record.event_seq)
     this.executions = parts.makeExecutions(this)
     this.#line = new CommitLine(this.store, (again) => this.#rebuild(again))
-    for (const peer of this.peers) this.showAgain(peer, error.message)
+    for (const peer of this.peers) showAgain(this, peer, error.message)
     this.#retryWriting()
   }
 
@@ -519,7 +408,9 @@ export class Room implements RoomPort {
         () => {
           if (this.#closed) return
           this.fault = null
-          this.resumeKernel()
+          const whyGone = this.#endedMeanwhile
+          this.#endedMeanwhile = undefined
+          this.resumeKernel(whyGone)
         },
         () => this.#retryWriting(),
       )
@@ -540,19 +431,6 @@ export class Room implements RoomPort {
     )
     return row?.consumed_seq ?? 0
   }
-}
-
-function kernelOfMetadata(metadata: Record<string, unknown>): { name?: string; language?: string } {
-  const spec = metadata.kernelspec
-  const info = metadata.language_info
-  const name = isRecord(spec) && typeof spec.name === 'string' ? spec.name : undefined
-  const ofSpec = isRecord(spec) && typeof spec.language === 'string' ? spec.language : undefined
-  const language = ofSpec ?? (isRecord(info) && typeof info.name === 'string' ? info.name : undefined)
-  return { ...(name ? { name } : {}), ...(language ? { language } : {}) }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }
 
 /** The two frames that tell an edit: in the projection's terms, and as the Yjs update. */

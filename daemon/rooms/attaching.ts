@@ -1,0 +1,70 @@
+/**
+ * How a peer comes to see a room. Attaching is one synchronous step: the peer is in the room's set and its picture is taken at the
+ * same instant, so nothing is missed and nothing doubled; it is shown behind the commits that were pending then.
+ */
+import type { z } from 'zod'
+import type { Open, Opened } from '../../protocol/channels.ts'
+import { encode } from '../../protocol/codec.ts'
+import type { TransientEvent } from '../../protocol/events.ts'
+import { FrameType } from '../../protocol/frames.ts'
+import { scopeAllows } from '../../protocol/scopes.ts'
+import { type Frame, Peer } from './peer.ts'
+import { openedOf, peersOf, takePicture } from './picture.ts'
+import type { Room } from './room.ts'
+import type { PeerChannel, PeerIdentity } from './seam.ts'
+
+export function attachPeer(
+  room: Room,
+  identity: PeerIdentity,
+  open: z.output<typeof Open>,
+  channel: PeerChannel,
+): Peer {
+  const wanted = open.scope ?? identity.scope
+  const scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
+  const peer = new Peer(room, identity, scope, channel, open.projection, room.now())
+  room.peers.add(peer)
+  const picture = takePicture(room, open.projection, open.resume)
+  const opened = openedOf(room)
+  const tooOld = picture.kind === 'projection' ? open.resume : undefined
+  room.behind(
+    () => {
+      if (peer.gone) return
+      const welcome: Opened = {
+        ...opened,
+        // Of this moment: who left meanwhile was told to those who were shown the room.
+        ...peersOf(room),
+        peer_id: peer.peerId,
+        scope,
+        picture: picture.kind,
+        pages: picture.pages,
+      }
+      const first: Frame[] = [{ type: FrameType.OPENED, payload: encode(welcome) }]
+      if (tooOld) first.push(gapFrame(room, tooOld.event_seq, opened.event_seq, 'older events are not kept'))
+      peer.shownSeq = opened.event_seq
+      peer.show(first, picture.values)
+      room.peers.shown(peer)
+    },
+    (error) => peer.expel(error),
+  )
+  return peer
+}
+
+/** A peer that fell behind, or whose room was rebuilt: a gap, then a fresh picture. */
+export function showAgain(room: Room, peer: Peer, reason: string): void {
+  const picture = takePicture(room, peer.projection, undefined)
+  const until = room.events.last
+  room.behind(
+    () => {
+      if (peer.gone) return
+      const gap = gapFrame(room, peer.shownSeq, until, reason)
+      peer.shownSeq = until
+      peer.show([gap], picture.values)
+    },
+    () => {}, // the rebuild shows it everything once more
+  )
+}
+
+function gapFrame(room: Room, shown: number, until: number, reason: string): Frame {
+  const event: TransientEvent = { type: 'gap', from: shown + 1, to: until, reason }
+  return { type: FrameType.EVENT, payload: encode({ at: room.now(), event }) }
+}

@@ -1,0 +1,37 @@
+/** What a peer that binds to the Yjs document sends and gets: y-protocols sync messages, each in line with the room's commits. */
+import { RoomdError } from '../../protocol/errors.ts'
+import { FrameType } from '../../protocol/frames.ts'
+import { scopeAllows } from '../../protocol/scopes.ts'
+import { readSync, writeAnswer, writeWants } from './document-sync.ts'
+import type { Peer } from './peer.ts'
+import type { Room } from './room.ts'
+
+/** A DOC frame. Resolves when what it brought is durable, which is when credit returns to the sender. */
+export async function takeDocumentMessage(room: Room, peer: Peer, payload: Uint8Array): Promise<void> {
+  const message = readSync(payload)
+  if (message.kind === 'wants') {
+    answer(room, peer, message.stateVector)
+    return
+  }
+  if (!scopeAllows(peer.scope, 'editor')) {
+    throw new RoomdError('forbidden', 'a viewer may not edit; open the room with scope editor')
+  }
+  room.mustMutate()
+  const change = room.document.applyUpdate(message.update)
+  if (change) await room.commit({ statements: [], document: { change, by: peer.identity.label } })
+}
+
+/** Sends what the peer lacks and asks for what it has; from then on it gets every update. */
+function answer(room: Room, peer: Peer, stateVector: Uint8Array): void {
+  const lacking = writeAnswer(room.document.updateSince(stateVector))
+  const wants = writeWants(room.document.stateVector())
+  room.behind(
+    () => {
+      peer.followsDocument = true
+      peer.channel.send(FrameType.DOC, lacking)
+      if (scopeAllows(peer.scope, 'editor')) peer.channel.send(FrameType.DOC, wants)
+    },
+    // Who asked waits for the answer: the channel ends with the reason, and its client attaches again.
+    (error) => peer.expel(error),
+  )
+}

@@ -1,0 +1,34 @@
+/** A room in short: for lists, and for the gates of those who are in it. */
+import type { Readiness, RoomSummary } from '../../protocol/notebook.ts'
+import { residentMemory } from '../kernel-host/process-identity.ts'
+import type { Room } from './room.ts'
+import type { SourceRecord } from './room-record.ts'
+
+export function readinessOf(source: SourceRecord, runtime: Readiness['runtime']): Readiness {
+  const { state, reason } = source
+  return {
+    projection: state === 'degraded' ? 'degraded' : 'ready',
+    document: 'interactive',
+    runtime,
+    source: { state, ...(reason === undefined ? {} : { reason }) },
+  }
+}
+
+export function summaryOf(room: Room): RoomSummary {
+  const { record, executions } = room
+  const kernel = room.kernelSummary()
+  return {
+    notebook_id: room.id,
+    path: record.path,
+    title: record.title,
+    kind: record.kind,
+    state: room.peers.size > 0 ? 'active' : kernel ? 'idle' : 'inactive',
+    source_state: record.source.state,
+    peers: [...room.peers].map((peer) => peer.summary()),
+    kernel,
+    queue: { running: executions.running ? 1 : 0, queued: executions.queued.length },
+    memory: kernel?.pid ? residentMemory(kernel.pid) : null,
+    doc_seq: record.doc_seq,
+    event_seq: record.event_seq,
+  }
+}
