@@ -42,7 +42,9 @@ const FLUSH_BYTES = 512 * 1024
 /** What the disk may hold when the kernel cannot be stopped. */
 const HARD_LIMIT_BYTES = 1024 * 1024 * 1024
 const RETRY_MS = 500
+/** How long (ms) output waits for more of it, and what shows nothing (that a cell began) for the output or the end behind it. */
 const SOON_MS = 3
+const QUIET_MS = 15
 
 export class EventStream {
   readonly #options: EventStreamOptions
@@ -53,6 +55,8 @@ export class EventStream {
   #tailBytes = 0
   #end: number
   #flushing = false
+  /** How long the flush that is due was to wait. */
+  #soonMs = 0
   #cancelSoon: (() => void) | null = null
   #refused = false
   #acknowledged = 0
@@ -102,7 +106,7 @@ export class EventStream {
     this.#tailBytes += payload.length
     if (this.#tailBytes > FLUSH_BYTES) this.flush()
     else if (isUrgent(event)) this.#flushNow()
-    else this.#flushSoon()
+    else this.#flushSoon(isQuiet(event) ? QUIET_MS : SOON_MS)
     return seq
   }
 
@@ -113,9 +117,12 @@ export class EventStream {
     process.nextTick(() => this.flush())
   }
 
-  #flushSoon(): void {
+  #flushSoon(ms: number): void {
     if (this.#flushing) return
-    this.#cancelSoon ??= this.#options.clock.after(SOON_MS, () => this.flush())
+    if (this.#cancelSoon && ms >= this.#soonMs) return
+    this.#cancelSoon?.()
+    this.#soonMs = ms
+    this.#cancelSoon = this.#options.clock.after(ms, () => this.flush())
   }
 
   /** Writes and offers what is waiting. */
@@ -233,6 +240,12 @@ export class EventStream {
 /** Somebody waits for it. */
 function isUrgent(event: NewEvent): boolean {
   return event.kind !== 'message' || event.message.channel === 'stdin' || event.message.channel === 'control'
+}
+
+function isQuiet(event: NewEvent): boolean {
+  if (event.kind !== 'message') return false
+  const type = event.message.msg_type
+  return type === 'status' || type === 'execute_input' || type === 'execute_reply'
 }
 
 /** What the spool adds to a payload. */

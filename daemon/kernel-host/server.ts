@@ -52,8 +52,8 @@ const BACKLOG = 128
 const LOOK_MS = 5_000
 const DRAIN_MS = 2_000
 /** How long an answer may wait for events to go with. */
-const SENT_MS = 3
-const ACKNOWLEDGED_MS = 50
+const SENT_MS = 20
+const ACKNOWLEDGED_MS = 250
 
 export class HostServer {
   readonly #options: HostServerOptions
