@@ -105,14 +105,7 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
   stopOnSignals(stopping, log)
 
   open.listener = await listenUnix(places.socket, (socket) => server.accept(socketTransport(socket), 'owner'))
-  writeDaemonJson(places.daemonJson, {
-    pid: process.pid,
-    boot_id: bootId,
-    version: VERSION,
-    socket: places.socket,
-    http: null,
-    started_at: startedAt,
-  })
+  tellProcess(places, log)
   log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
 
   const [{ DocumentWorker }, { createKernelProvider }, { createRooms }] = await Promise.all([
@@ -136,6 +129,22 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
+}
+
+/** `daemon.json` is information: a disk that has no room for it keeps nobody from working. */
+function tellProcess(places: Places, log: Logger): void {
+  try {
+    writeDaemonJson(places.daemonJson, {
+      pid: process.pid,
+      boot_id: bootId,
+      version: VERSION,
+      socket: places.socket,
+      http: null,
+      started_at: startedAt,
+    })
+  } catch (error) {
+    log.error({ err: error }, 'daemon.json could not be written; the daemon serves without it')
+  }
 }
 
 /** SIGTERM and SIGINT stop in order; when that is refused the next one ends the process as it is. */
@@ -224,5 +233,9 @@ function complain(error: unknown): void {
 }
 
 function say(line: string): void {
-  process.stderr.write(`roomd daemon: ${line}\n`)
+  try {
+    process.stderr.write(`roomd daemon: ${line}\n`)
+  } catch {
+    // A file on a full disk throws at once; the log tells the same.
+  }
 }

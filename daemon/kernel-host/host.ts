@@ -299,8 +299,13 @@ export class KernelHost {
 
   #housekeeping(): void {
     this.#clock.after(HOUSEKEEPING_MS, () => {
-      trimLog(this.#folder.kernelLog, LOG_BYTES)
-      trimLog(this.#folder.hostLog, LOG_BYTES)
+      try {
+        trimLog(this.#folder.kernelLog, LOG_BYTES)
+        trimLog(this.#folder.hostLog, LOG_BYTES)
+      } catch (error) {
+        // A full disk: the next round tries again.
+        this.#log(`the logs were not trimmed: ${String(error)}`)
+      }
       this.#housekeeping()
     })
   }

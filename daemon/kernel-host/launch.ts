@@ -26,7 +26,13 @@ function launchWith(folder: KernelFolder, launch: HostLaunch, info: ConnectionIn
   writeConnectionFile(folder.connection, info)
   const { argv, cwd } = launch
   const kernel = startKernelProcess({ argv, cwd, env: kernelEnvironment(process.env), log: folder.kernelLog })
-  writeHostRecord(folder, launch, kernel.identity)
+  try {
+    writeHostRecord(folder, launch, kernel.identity)
+  } catch (error) {
+    // A kernel that nobody could find would run for ever: the disk is full, or the folder was removed meanwhile.
+    kernel.kill()
+    throw error
+  }
   return { info, process: kernel }
 }
 

@@ -2,13 +2,19 @@
  * The kernel host's program: `kernel-host.js <folder of the kernel>`. Starts the kernel before it loads ZeroMQ and the rest, so
  * that both start side by side. stderr is the host's log.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
 import type { HostLaunch } from '../../protocol/kernel-host.ts'
 import { type KernelFolder, kernelFolder } from './folder.ts'
 import { type Launched, launchOnIpc } from './launch.ts'
 
+/** A log that cannot be written (full disk) loses lines; it must not end the host. `process.stderr` would throw. */
 function log(message: string): void {
-  process.stderr.write(`${JSON.stringify({ at: new Date().toISOString(), pid: process.pid, message })}\n`)
+  const line = `${JSON.stringify({ at: new Date().toISOString(), pid: process.pid, message })}\n`
+  try {
+    writeSync(2, line)
+  } catch {
+    // Nowhere to tell it.
+  }
 }
 
 process.on('uncaughtException', (error) => {

@@ -27,6 +27,8 @@ export class SendLog {
   /** In the order of sending; Map and Set keep it. */
   readonly #open = new Map<string, SentRequest>()
   readonly #settled = new Set<string>()
+  /** Ends that the disk did not take yet: they go before the next entry. */
+  #unwritten: string[] = []
   #file: number
   #size = 0
 
@@ -62,8 +64,18 @@ export class SendLog {
     if (this.#open.size > KEPT) for (const id of this.#open.keys()) if (this.#settle(id)) break
   }
 
+  /**
+   * Never throws. An end that the disk does not take is written with the next entry; a host that dies before that makes the next one
+   * ask the kernel, as for every request without an end.
+   */
   settled(id: string): void {
-    if (this.#settle(id)) this.#append({ settled: id })
+    if (!this.#settle(id)) return
+    this.#unwritten.push(id)
+    try {
+      this.#appendUnwritten()
+    } catch {
+      // The disk is full; later.
+    }
   }
 
   close(): void {
@@ -81,9 +93,29 @@ export class SendLog {
     return true
   }
 
-  #append(entry: SentRequest | { settled: string }): void {
+  #append(entry: SentRequest): void {
+    this.#appendUnwritten()
     if (this.#size > REWRITE_BYTES) this.#rewrite()
-    this.#size += writeSync(this.#file, `${JSON.stringify(entry)}\n`)
+    this.#write(entry)
+  }
+
+  #appendUnwritten(): void {
+    for (let id = this.#unwritten[0]; id !== undefined; id = this.#unwritten[0]) {
+      this.#write({ settled: id })
+      this.#unwritten.shift()
+    }
+  }
+
+  /** All of the line, or nothing and the system's error. */
+  #write(entry: SentRequest | { settled: string }): void {
+    const line = Buffer.from(`${JSON.stringify(entry)}\n`)
+    try {
+      if (writeSync(this.#file, line) !== line.length) throw new Error('the disk took only a part')
+    } catch (error) {
+      ftruncateSync(this.#file, this.#size)
+      throw error
+    }
+    this.#size += line.length
   }
 
   /** The same knowledge in a fresh file, swapped in whole. */

@@ -17,6 +17,7 @@ import type { HostConnection } from './host-connection.ts'
 import { HostLink, type HostTarget } from './host-link.ts'
 import type { Kernel, KernelRequest } from './kernel.ts'
 import { OpenRequests } from './open-requests.ts'
+import { isPassing } from './passing.ts'
 
 export interface HostedKernelOptions {
   readonly id: KernelId
@@ -45,7 +46,7 @@ const DEFAULT_GRACE_MS = 5_000
 const HOST_EXIT_MS = 3_000
 const LINK_WAIT_MS = 10_000
 const LOOK_MS = 10
-const ACKNOWLEDGE_MS = 10
+const ACKNOWLEDGE_MS = 50
 
 export class HostedKernel implements Kernel {
   readonly id: KernelId
@@ -62,6 +63,8 @@ export class HostedKernel implements Kernel {
   /** Highest seq ever seen, given to the listener or not. */
   #seen = 0
   #subscribed: 'no' | 'asked' | 'yes' = 'no'
+  /** Counts subscriptions asked for: only the answer to the last one opens the stream. */
+  #subscription = 0
   #acknowledged = 0
   #cancelAcknowledge: (() => void) | null = null
   #state: KernelSummary['state']
@@ -96,6 +99,7 @@ export class HostedKernel implements Kernel {
         },
         event: (event) => this.#event(event),
         replace: () => options.replace(Math.max(this.#seen, this.#seq, this.#acknowledged)),
+        passing: isPassing,
         over: () => this.#died !== null && this.#acknowledged >= this.#died.seq,
         lost: (reason) => this.#lost(reason),
         log: options.log,
@@ -197,11 +201,12 @@ export class HostedKernel implements Kernel {
 
   #subscribe(connection: HostConnection): void {
     this.#subscribed = 'asked'
+    const subscription = ++this.#subscription
     connection.call(
       'subscribe',
       { since: this.#seq },
       () => {
-        this.#subscribed = 'yes'
+        if (subscription === this.#subscription) this.#subscribed = 'yes'
       },
       // The connection ended, or another daemon took over: the link goes on from there.
       (error) => this.#options.log(`subscribing to kernel ${this.id} failed: ${error.message}`),

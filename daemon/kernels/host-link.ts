@@ -22,8 +22,10 @@ export interface HostLinkPort {
   connected(connection: HostConnection): void
   disconnected(): void
   event(event: HostEvent): void
-  /** Starts another host that adopts the kernel. Rejects when there is nothing to adopt. */
+  /** Starts another host that adopts the kernel. Rejects when there is nothing to adopt, or when the machine cannot just now. */
   replace(): Promise<HostTarget>
+  /** Whether it will work again without the kernel having ended: the machine lacks something for now. */
+  passing(error: unknown): boolean
   /** Nothing more is expected of a host that is gone. */
   over(): boolean
   lost(reason: string): void
@@ -32,6 +34,8 @@ export interface HostLinkPort {
 
 const FIRST_WAIT_MS = 5
 const LONGEST_WAIT_MS = 500
+/** Between two attempts while the machine cannot start a host. */
+const PASSING_MS = 2_000
 const REPLACEMENTS = 5
 const REPLACEMENTS_WITHIN_MS = 30_000
 
@@ -134,12 +138,21 @@ export class HostLink {
       return false
     }
     this.#replaced.push(now)
-    try {
-      this.#target = await this.#port.replace()
-      return true
-    } catch (error) {
-      this.#port.lost(error instanceof Error ? error.message : String(error))
-      return false
+    for (;;) {
+      try {
+        this.#target = await this.#port.replace()
+        return true
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        if (!this.#port.passing(error)) {
+          this.#port.lost(reason)
+          return false
+        }
+        // The kernel lives: a full disk is no reason to end it.
+        this.#port.log(`no host can be started for kernel ${this.#port.kernelId} now: ${reason}`)
+        await this.#pause(PASSING_MS)
+        if (this.#abort.signal.aborted) return false
+      }
     }
   }
 
