@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { BlobHash, CellId, ExecutionId, KernelId, NotebookId } from './ids.ts'
+import { DEEPEST_JSON, isShallow } from './json-depth.ts'
 import {
   Cell,
   CellType,
@@ -29,6 +30,9 @@ export interface MethodRule {
 
 const source = z.string().max(8 * 1024 * 1024)
 const index = z.number().int().nonnegative()
+const CellMetadata = z
+  .record(z.string(), z.unknown())
+  .refine((value) => isShallow(value), `nested deeper than ${DEEPEST_JSON} levels`)
 
 /** One edit. All operations of one `edit` are one document transaction: all or none. */
 export const Operation = z.discriminatedUnion('op', [
@@ -39,7 +43,7 @@ export const Operation = z.discriminatedUnion('op', [
       cell_type: CellType.default('code'),
       /** absent: at the end; null: at the start. */
       after_cell_id: CellId.nullable().optional(),
-      metadata: z.record(z.string(), z.unknown()).optional(),
+      metadata: CellMetadata.optional(),
       /** Id of the new cell; refused with `conflict` when the notebook has it. absent: one is made. */
       cell_id: CellId.optional(),
     })
@@ -61,7 +65,7 @@ export const Operation = z.discriminatedUnion('op', [
     .object({
       op: z.literal('set_cell_metadata'),
       cell_id: CellId,
-      metadata: z.record(z.string(), z.unknown()),
+      metadata: CellMetadata,
     })
     .strict(),
 ])

@@ -112,6 +112,7 @@ export class CallTable {
               ),
             )
       signal?.addEventListener('abort', abort, { once: true })
+      let noNeed = (): void => {}
       pending.release = () => {
         signal?.removeEventListener('abort', abort)
         stopTimer()
@@ -120,9 +121,8 @@ export class CallTable {
       }
       this.#pending.set(pending.id, pending)
       this.#trySend(pending)
-      const noNeed = this.#pending.has(pending.id)
-        ? this.#options.needDaemon((error) => this.#away(pending, error))
-        : () => {}
+      if (this.#pending.has(pending.id))
+        noNeed = this.#options.needDaemon((error) => this.#away(pending, error))
     })
   }
 
