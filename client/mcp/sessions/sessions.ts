@@ -253,6 +253,9 @@ export class Sessions extends Emitter<{ changed: undefined }> {
       if (active) return active
       const pending = this.#activations.pending ?? this.#rejoining?.done
       if (!pending) throw noSessionError(this.#lastDrop)
+      // A rejoin waits for a daemon for as long as it takes; a call waits no longer than any call does.
+      if (this.#rejoining && this.#rejoining.target.kind !== 'remote')
+        await unlessAborted(this.#options.daemon.local(), signal, 'waiting for the daemon')
       await unlessAborted(
         pending.then(() => {}),
         signal,
