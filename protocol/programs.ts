@@ -3,7 +3,13 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export type ProgramName = 'roomd' | 'daemon' | 'store-writer' | 'file-worker' | 'kernel-host' | 'javascript-kernel'
+export type ProgramName =
+  | 'roomd'
+  | 'daemon'
+  | 'store-writer'
+  | 'file-worker'
+  | 'kernel-host'
+  | 'javascript-kernel'
 
 /** Absolute path of a program's bundle. Throws when the project was not built. */
 export function programFile(name: ProgramName): string {
