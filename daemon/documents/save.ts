@@ -115,7 +115,7 @@ async function checkUnchanged(target: string, request: SaveRequest): Promise<voi
   throw new RoomdError(
     'source_conflict',
     present === null
-      ? `${target} is gone: it was deleted or moved by another program; save under a path to write it anew`
+      ? `${target} is gone: it was deleted or moved by another program; save again to write it anew, or save under another path`
       : `${target} was changed by another program since it was read, and was not written over: reconcile the source (keep room, disk or both)`,
     { cause, next: { tool: 'reconcile_source', arguments: { keep: 'both' } } },
   )

@@ -25,7 +25,7 @@ export async function reconcile(
     return { source_state: source.state, changed: [] }
   }
   const { worker, blobs } = room.surroundings.context
-  const { bytes, hash } = await readSource(path)
+  const { bytes, hash } = await readSource(path).catch((error: unknown) => missing(room, path, error))
   const file = await worker.read(bytes, path)
   if (file.read_only !== null) {
     throw new RoomdError('unsupported', `${path} is now ${file.read_only}; save the room under another path`)
@@ -45,6 +45,22 @@ export async function reconcile(
     ...(change ? { document: { change, by } } : {}),
   })
   return { source_state: 'ready', changed: [...new Set(cellIds)] }
+}
+
+/** The file went away since it was found to differ: nothing is left to reconcile with, and the next save writes it anew. */
+async function missing(room: Room, path: string, error: unknown): Promise<never> {
+  if (!(error instanceof RoomdError) || error.code !== 'not_found') throw error
+  const { reason: _, ...kept } = room.record.source
+  room.record.source = { ...kept, state: 'missing', reason: error.message }
+  await room.commit({
+    statements: [updateBinding(room.record)],
+    events: [{ type: 'source', path, state: 'missing', reason: error.message }],
+  })
+  throw new RoomdError(
+    'not_found',
+    `${path} is gone meanwhile: there is nothing to reconcile with; save to write it anew from the room`,
+    { next: { tool: 'save_notebook', arguments: {} } },
+  )
 }
 
 function operationsFor(

@@ -128,10 +128,14 @@ export class Saver {
     return { ...saved, outcome: 'saved' }
   }
 
-  /** The file is not what was last read or written: said to all, and saving is closed until it is reconciled. */
+  /**
+   * The file is not what was last read or written: said to all, and saving is closed until it is reconciled. A file that is gone
+   * holds nothing to reconcile with: the next save writes it anew.
+   */
   async #differs(error: RoomdError): Promise<void> {
     const { record } = this.#room
-    const state = 'modified_outside'
+    const gone = (error.detail as { present?: unknown } | undefined)?.present === null
+    const state = gone ? 'missing' : 'modified_outside'
     record.source = { ...record.source, state, reason: error.message }
     await this.#room.commit({
       statements: [updateBinding(record)],
