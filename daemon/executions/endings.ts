@@ -41,7 +41,8 @@ export function statusAfter(ending: Ending, ran: boolean): TerminalStatus {
 }
 
 export function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
-  const how = event.signal ? `was ended by ${event.signal}` : `exited with code ${event.code}`
+  const code = event.code === null ? 'ended (its exit code is not known)' : `exited with code ${event.code}`
+  const how = event.signal ? `was ended by ${event.signal}` : code
   const stderr = event.stderr.trim()
   return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
 }

@@ -74,7 +74,7 @@ export class Runner {
   async #run(live: Live): Promise<void> {
     const { port, mark, sending } = this.#port
     while (!live.terminal && !live.sent) {
-      const kernel = port.presentKernel ?? (await this.#startKernel())
+      const kernel = port.presentKernel ?? (await this.#startKernel(live))
       if (this.#disposed) return
       if (!kernel || live.terminal || live.leaving) break
       if (live.row.kernel_id === kernel.id && port.presentKernel === kernel) {
@@ -91,14 +91,14 @@ export class Runner {
     await live.ended
   }
 
-  /** null: it did not start, and everything queued has ended with the reason. */
-  async #startKernel(): Promise<Kernel | null> {
+  /** null: it did not start, and everything queued has ended with the reason; or it was called off, which ended this one. */
+  async #startKernel(live: Live): Promise<Kernel | null> {
     try {
       return await this.#port.port.kernel()
     } catch (thrown) {
       // A daemon that stops leaves the queue to the next one, which finds it in the store.
       if (thrown instanceof RoomdError && thrown.code === 'shutting_down') return new Promise(() => {})
-      if (!this.#disposed) this.#port.startFailed(messageOf(thrown))
+      if (!this.#disposed && !live.terminal) this.#port.startFailed(messageOf(thrown))
       return null
     }
   }

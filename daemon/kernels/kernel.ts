@@ -55,6 +55,8 @@ export interface StartRequest {
   readonly cwd: string
   readonly env?: Record<string, string>
   readonly orphanGraceMs: number | null
+  /** Aborted: the start is called off and what was begun is ended; `start` rejects kernel_start_failed. */
+  readonly signal?: AbortSignal
 }
 
 export interface KernelProvider {

@@ -83,9 +83,10 @@ class LocalKernels implements KernelProvider {
         `the kernel's working directory ${request.cwd} does not exist; make it, or choose another`,
         { retryable: false },
       )
+    throwIfCalledOff(request.signal)
     const kernel = await this.#launch(spec, request)
     try {
-      await this.#readyInTime(kernel)
+      await this.#readyInTime(kernel, request.signal)
     } catch (error) {
       await kernel.shutdown(1_000)
       throw error
@@ -232,7 +233,7 @@ class LocalKernels implements KernelProvider {
     return { process: host, nonce: next.nonce }
   }
 
-  async #readyInTime(kernel: HostedKernel): Promise<void> {
+  async #readyInTime(kernel: HostedKernel, signal: AbortSignal | undefined): Promise<void> {
     const { clock, places } = this.#options
     let cancel: () => void = () => {}
     const late = new Promise<never>((_resolve, reject) => {
@@ -246,8 +247,13 @@ class LocalKernels implements KernelProvider {
         )
       })
     })
+    const calledOff = new Promise<void>((resolve) =>
+      signal?.addEventListener('abort', () => resolve(), { once: true }),
+    )
     try {
-      await Promise.race([kernel.ready, late])
+      throwIfCalledOff(signal)
+      await Promise.race([kernel.ready, late, calledOff])
+      throwIfCalledOff(signal)
     } finally {
       cancel()
     }
@@ -268,4 +274,9 @@ class LocalKernels implements KernelProvider {
       this.#options.log.warn({ error }, 'a kernel row was not updated')
     })
   }
+}
+
+function throwIfCalledOff(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true)
+    throw new RoomdError('kernel_start_failed', `the kernel's start was called off: ${String(signal.reason)}`)
 }

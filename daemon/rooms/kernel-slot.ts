@@ -17,7 +17,12 @@ export const DEFAULT_KEEP_ALIVE_MS = 30 * 60_000
 
 type State =
   | { readonly kind: 'none'; readonly failed: { readonly error: RoomdError; readonly at: number } | null }
-  | { readonly kind: 'starting'; readonly name: string; readonly flight: Promise<Kernel> }
+  | {
+      readonly kind: 'starting'
+      readonly name: string
+      readonly flight: Promise<Kernel>
+      readonly abort: AbortController
+    }
   | { readonly kind: 'running'; readonly kernel: Kernel }
   | { readonly kind: 'ending'; readonly kernel: Kernel; readonly flight: Promise<void> }
 
@@ -129,8 +134,12 @@ export class KernelSlot {
         await state.flight
         return true
       case 'starting':
+        // A kernel that hangs while it starts must not hold up who wants it gone.
+        this.#port.ended(reason, ending)
+        state.abort.abort(reason)
         await state.flight.catch(() => undefined) // its failure was told to who asked for it
-        return this.end(ending, reason, graceMs)
+        await this.end(ending, reason, graceMs) // it may have been ready in that very moment
+        return true
       case 'running': {
         const { kernel } = state
         // Executions end at once, not when the process is gone.
@@ -175,16 +184,18 @@ export class KernelSlot {
 
   async #start(name: string | undefined, failed: { error: RoomdError; at: number } | null): Promise<Kernel> {
     const pause = failed ? failed.at + START_PAUSE_MS - this.#port.clock.now() : 0
-    const flight = this.#launch(name, pause)
-    this.#state = { kind: 'starting', name: name ?? '', flight }
+    const abort = new AbortController()
+    const flight = this.#launch(name, pause, abort.signal)
+    this.#state = { kind: 'starting', name: name ?? '', flight, abort }
     this.#port.changed()
     return flight
   }
 
-  async #launch(name: string | undefined, pauseMs: number): Promise<Kernel> {
-    if (pauseMs > 0) await new Promise<void>((resolve) => this.#port.clock.after(pauseMs, resolve))
+  async #launch(name: string | undefined, pauseMs: number, signal: AbortSignal): Promise<Kernel> {
     try {
-      const kernel = await this.#port.kernels.start(await this.#port.startRequest(name))
+      await this.#pause(pauseMs, signal)
+      const request = await this.#port.startRequest(name)
+      const kernel = await this.#port.kernels.start({ ...request, signal })
       if (this.#disposed) {
         kernel.release()
         throw new RoomdError('shutting_down', 'the daemon is stopping; the kernel is adopted by the next one')
@@ -199,17 +210,33 @@ export class KernelSlot {
           ? thrown
           : new RoomdError('kernel_start_failed', `the kernel did not start: ${String(thrown)}`)
       if (!this.#disposed) {
-        this.#state = { kind: 'none', failed: { error, at: this.#port.clock.now() } }
-        this.#port.startFailed(error)
+        // What was called off has not failed: who called it off has ended the executions, and the next start need not wait.
+        this.#state = { kind: 'none', failed: signal.aborted ? null : { error, at: this.#port.clock.now() } }
+        if (!signal.aborted) this.#port.startFailed(error)
         this.#port.changed()
       }
       throw error
     }
   }
+
+  /** Resolves after the pause, or at once when the start is called off. */
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    if (ms <= 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel()
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const cancel = this.#port.clock.after(ms, done)
+      signal.addEventListener('abort', done, { once: true })
+    })
+  }
 }
 
 function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
-  const how = event.signal ? `was ended by ${event.signal}` : `exited with code ${event.code}`
+  const code = event.code === null ? 'ended (its exit code is not known)' : `exited with code ${event.code}`
+  const how = event.signal ? `was ended by ${event.signal}` : code
   const stderr = event.stderr.trim()
   return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
 }
