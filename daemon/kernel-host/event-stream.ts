@@ -142,6 +142,9 @@ export class EventStream {
 
   /** Everything after `since` goes to this subscriber from now on, and to no other. */
   subscribe(subscriber: Subscriber, since: number): void {
+    // What was not flushed is the new one's. The old one may be on the same connection, behind whose answer it would pass for an
+    // event of the new subscription, and everything between would be taken for known.
+    this.#subscriber = null
     this.flush()
     this.#subscriber = subscriber
     this.#given = since
