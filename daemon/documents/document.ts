@@ -206,6 +206,9 @@ export class NotebookDocument implements RoomDocument {
     return this.#transact((transaction) => {
       this.#remote = true
       Y.applyUpdate(this.#doc, update)
+      // Yjs remembers places in lists and texts between edits, and forgets them behind another's transaction; within ours they
+      // would go on pointing beside their place.
+      for (const type of transaction.changed.keys()) type._searchMarker?.splice(0)
       if (isPending(this.#doc)) throw outOfReach()
       const list = cellsOf(this.#doc)
       checkTouched(transaction, list)

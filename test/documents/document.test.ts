@@ -343,6 +343,21 @@ describe('updates of a Yjs peer', () => {
     }
   })
 
+  it('leave no remembered place behind: the next edit goes where it was asked to', () => {
+    const doc = document('one', 'two')
+    const other = editor(doc)
+    const mirror = new Mirror(doc)
+    mirror.take(apply(doc, { op: 'create_cell', source: 'x', cell_type: 'code', after_cell_id: id('c0') }))
+    cellsOf(other).delete(0)
+    mirror.take(must(doc.applyUpdate(news(other, doc))))
+    mirror.take(
+      apply(doc, { op: 'create_cell', source: 'y', cell_type: 'code', after_cell_id: doc.cellIds()[0] }),
+    )
+    expect(seen(doc).map((cell) => cell.source)).toEqual(['x', 'y', 'two'])
+    expect(mirror.cells).toEqual(seen(doc))
+    expect(seen(loadDocument({ snapshot: doc.updateSince(), updates: [] }))).toEqual(seen(doc))
+  })
+
   it('that give a second cell the same id with another text keep both texts', () => {
     const doc = document('a')
     const other = editor(doc)
