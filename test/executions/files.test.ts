@@ -134,7 +134,8 @@ describe('a run on the real store', () => {
     await expect
       .poll(async () => {
         await room.rest(50)
-        return room.executions.get(id)?.status
+        // What is committed: memory says it a moment earlier.
+        return readExecution(store, id)?.status
       })
       .toBe('done')
     const execution = readExecution(store, id)
