@@ -2,11 +2,12 @@
  * Outputs on their way out of and into .ipynb files. What came with a file becomes an execution of origin `file`, so that a cell
  * shows it like any other; for saving, a cell's outputs are had in full, blobs read back. Works on the store alone.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { DurableEvent } from '../../protocol/events.ts'
 import { type CellId, ExecutionId, type NotebookId } from '../../protocol/ids.ts'
 import { isJsonMime } from '../../protocol/mime.ts'
 import type { ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import { sourceHash } from '../documents/source-hash.ts'
 import type { Statement, Store } from '../store/store.ts'
 import type { Blobs } from './blobs.ts'
 import { isRecord } from './messages.ts'
@@ -171,11 +172,6 @@ export async function outputsForFile(
     outputs.push(await toFile(store, blobs, row.execution_id, stored.index, stored.output))
   }
   return { execution_id: row.execution_id, execution_count: row.execution_count, outputs }
-}
-
-/** First 16 hex digits of SHA-256 of the UTF-8 source. */
-export function sourceHash(source: string): string {
-  return createHash('sha256').update(source, 'utf8').digest('hex').slice(0, 16)
 }
 
 async function toFile(
