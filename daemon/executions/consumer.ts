@@ -250,7 +250,8 @@ export class Consumer {
       case 'result': {
         const { data, metadata, displayId } = told.display
         // Shown again under the same id, the earlier ones follow.
-        if (displayId && this.#displays.has(displayId)) this.#update(item.kernel, told.display, draft)
+        // Also when a life of the daemon before this one showed it: then the store knows.
+        if (displayId) this.#update(item.kernel, told.display, draft)
         const shared = { data, metadata, ...(displayId ? { display_id: displayId } : {}) }
         live.recorder.output(
           change,
