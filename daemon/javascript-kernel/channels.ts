@@ -7,6 +7,7 @@
  */
 import { Publisher, Reply, Router, type Socket } from 'zeromq'
 import { endpoint } from './connection-file.ts'
+import { InnerSignal } from './inner-signal.ts'
 import { kernelInfo } from './kernel-info.ts'
 import { openSharedMemory, RingReader, type SharedMemory, word } from './ring.ts'
 import { type ChannelsStart, type RecordBody, record, type ToMain } from './threads.ts'
@@ -140,11 +141,10 @@ export class Channels {
     const { words } = this.#memory
     Atomics.store(words, word.interrupt, 1)
     this.#post({ type: 'interrupt' })
+    const signal = new InnerSignal(words)
     const start = performance.now()
     while (performance.now() - start < interruptMs) {
-      // On Windows a signal from within would end the process: only what waits can be interrupted there.
-      const computing = Atomics.load(words, word.guarded) === 1
-      if (computing && process.platform !== 'win32') process.kill(process.pid, 'SIGINT')
+      signal.send()
       await new Promise((resolve) => setTimeout(resolve, 1))
       if (Atomics.load(words, word.interrupt) === 0) return
     }

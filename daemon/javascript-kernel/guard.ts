@@ -10,9 +10,14 @@
 import { createHook, executionAsyncResource } from 'node:async_hooks'
 import vm from 'node:vm'
 import { hidden } from './hidden.ts'
+import { awaitSignal, signalHeard } from './inner-signal.ts'
 import { type SharedMemory, word } from './ring.ts'
 
 const enter = new vm.Script(`${hidden}.enter()`, { filename: 'kernel-guard' })
+/** How long the continuations of an interrupted guard may compute. */
+const continuationsMs = 100
+/** Kept from before user code's becomes a wrapped one. */
+const nextTurn = setImmediate
 let job: (() => void) | undefined
 let depth = 0
 let drainDue = false
@@ -50,7 +55,11 @@ export function guarded(work: () => void): void {
   try {
     enter.runInThisContext({ breakOnSigint: true, displayErrors: false })
   } catch (error) {
-    if (isInterrupt(error)) acceptInterrupt()
+    if (isInterrupt(error)) {
+      if (words) signalHeard(words)
+      clearInterrupt()
+      endContinuations()
+    }
     throw error
   } finally {
     depth -= 1
@@ -59,8 +68,34 @@ export function guarded(work: () => void): void {
   }
 }
 
-/** True when an interrupt of the sentinel is still to be obeyed; it is from then on. */
+/**
+ * An interrupt that came before the continuations ran leaves them waiting, and one of them may be a chain without end that no
+ * second interrupt is coming for. They get a short time here; what runs then is cut, and V8 drops the rest.
+ */
+function endContinuations(): void {
+  job = () => {
+    drainDue = false
+    runTicks()
+  }
+  try {
+    enter.runInThisContext({ timeout: continuationsMs, displayErrors: false })
+  } catch (error) {
+    // What a tick throws is reported as if it had thrown in a turn of its own.
+    if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
+      nextTurn(() => {
+        throw error
+      })
+  }
+}
+
+/** True when an interrupt that came as a message is still to be obeyed; it is from then on. */
 export function acceptInterrupt(): boolean {
+  if (!clearInterrupt()) return false
+  if (words) awaitSignal(words)
+  return true
+}
+
+function clearInterrupt(): boolean {
   if (!words || Atomics.exchange(words, word.interrupt, 0) === 0) return false
   Atomics.notify(words, word.interrupt)
   return true

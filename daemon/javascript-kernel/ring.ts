@@ -35,6 +35,8 @@ export const word = {
   sentinel: 6,
   /** Always 0, to sleep on. */
   nothing: 7,
+  /** 1 while a SIGINT of the kernel's own is under way. */
+  signalled: 8,
 } as const
 const wordBytes = 64
 

@@ -6,6 +6,7 @@
  * directly; one that began before is signalled again while this thread is awake.
  */
 import vm from 'node:vm'
+import { InnerSignal, signalHeard } from './inner-signal.ts'
 import { openSharedMemory, word } from './ring.ts'
 import type { SentinelStart, ToMain } from './threads.ts'
 
@@ -22,22 +23,22 @@ export function keepSentinel({ memory, requests }: SentinelStart): void {
     for (;;) Atomics.wait(words, word.nothing, 0)
   })
   const sleep = new vm.Script('globalThis.__sleep__()', { filename: 'kernel-sentinel' })
+  const signal = new InnerSignal(words)
   for (;;) {
     try {
       sleep.runInThisContext({ breakOnSigint: true, displayErrors: false })
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw error
     }
-    interruptMain(words, requests)
+    // Our own, for a guard that has ended meanwhile, is no new interrupt.
+    if (!signalHeard(words)) interruptMain(words, requests, signal)
   }
 }
 
 /** Returns when the main thread has taken the interrupt, as a message or as the end of its guard. */
-function interruptMain(words: Int32Array, requests: SentinelStart['requests']): void {
+function interruptMain(words: Int32Array, requests: SentinelStart['requests'], signal: InnerSignal): void {
   Atomics.store(words, word.interrupt, 1)
   const message: ToMain = { type: 'interrupt' }
   requests.postMessage(message)
-  while (Atomics.wait(words, word.interrupt, 1, recheckMs) === 'timed-out') {
-    if (Atomics.load(words, word.guarded) === 1) process.kill(process.pid, 'SIGINT')
-  }
+  while (Atomics.wait(words, word.interrupt, 1, recheckMs) === 'timed-out') signal.send()
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { KernelClient, resultText, streamText } from './kernel-client.ts'
 
 let kernel: KernelClient
@@ -6,6 +6,12 @@ beforeAll(async () => {
   kernel = await KernelClient.start()
 })
 afterAll(() => kernel.dispose())
+// A kernel that hangs would take every later test with it.
+afterEach(async ({ task }) => {
+  if (task.result?.state !== 'fail') return
+  await kernel.dispose()
+  kernel = await KernelClient.start()
+})
 
 const sleep = 'await (await import("node:timers/promises")).setTimeout(5)'
 
@@ -33,6 +39,10 @@ const loops: [string, string][] = [
   [
     'an endless chain of promises',
     'let kept = 41; console.log("go"); (function again() { Promise.resolve().then(again) })(); await new Promise(() => {})',
+  ],
+  [
+    'a loop with an endless chain of promises waiting',
+    'let kept = 41; (function again() { Promise.resolve().then(again) })(); console.log("go"); while (true) {}',
   ],
   ['an await for ever', 'let kept = 41; console.log("go"); await new Promise(() => {})'],
   ['a promise as the result', 'let kept = 41; console.log("go"); new Promise(() => {})'],
