@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { systemClock } from '../protocol/clock.ts'
+import { readSettings } from '../protocol/config.ts'
 import { RoomdError } from '../protocol/errors.ts'
 import { BootId } from '../protocol/ids.ts'
 import { type Environment, type Places, resolvePlaces } from '../protocol/places.ts'
@@ -58,6 +59,7 @@ async function run(): Promise<void> {
   const level = logLevel(process.env)
   const places = resolvePlaces(process.env)
   prepareFolders(places, process.env)
+  const settings = readSettings(places)
   const turn = await takeTurn(places, systemClock)
   if (turn.kind === 'served') {
     say(`a daemon serves ${places.home} already: pid ${turn.by.pid}, version ${turn.by.version}`)
@@ -66,7 +68,10 @@ async function run(): Promise<void> {
   const { logger } = openLog(join(places.logs, 'daemon.log'), level)
   endOnDefect(logger)
   leaveStartingFolder(places)
-  logger.info({ boot_id: bootId, version: VERSION, node: process.version, home: places.home }, 'starting')
+  logger.info(
+    { boot_id: bootId, version: VERSION, node: process.version, home: places.home, settings },
+    'starting',
+  )
   const open: Open = { lock: turn.lock }
   try {
     await serve(places, open, logger)

@@ -103,6 +103,31 @@ function daemonCommands(program: Command, act: Act): void {
       act(json(options), async (c) => (await import('./commands/daemon.ts')).run(c, {})),
   )
 
+  const config = program.command('config').description("the home's settings")
+  command(config, 'get', 'settings with their defaults')
+    .argument('[key]', 'one of them, such as http.port')
+    .action((key: string | undefined, options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/config.ts')).run(c, { action: 'get', key })),
+    )
+  command(config, 'set', 'change a setting; refused if the whole would not be valid')
+    .argument('<key>', 'such as http.port')
+    .argument('<value>', 'JSON, or text')
+    .action((key: string, value: string, options: JsonOption) =>
+      act(json(options), async (c) =>
+        (await import('./commands/config.ts')).run(c, { action: 'set', key, value }),
+      ),
+    )
+  command(config, 'unset', 'take a setting back to its default')
+    .argument('<key>', 'such as http.port')
+    .action((key: string, options: JsonOption) =>
+      act(json(options), async (c) =>
+        (await import('./commands/config.ts')).run(c, { action: 'unset', key }),
+      ),
+    )
+  command(config, 'path', 'the file that holds them').action((options: JsonOption) =>
+    act(json(options), async (c) => (await import('./commands/config.ts')).run(c, { action: 'path' })),
+  )
+
   command(program, 'version', 'the version of this program').action((options: JsonOption) =>
     act(json(options), async (c) => (await import('./commands/version.ts')).run(c, {})),
   )

@@ -1,0 +1,72 @@
+/**
+ * The settings of a home: `<config>/config.json`, one JSON object. Read once when the daemon starts; the command line reads and
+ * writes the same file. A file that is wrong in one place is wrong: it is refused with the place, never half believed, so that a
+ * misspelled setting is found when it is made and not when it is missed.
+ *
+ * To add a setting: a key here with its default. Secrets do not belong here, only the names of the environment variables that hold
+ * them. Node only.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { RoomdError } from './errors.ts'
+import type { Places } from './places.ts'
+
+const HttpSettings = z.strictObject({
+  /** Whether the daemon listens on 127.0.0.1 at all. */
+  enabled: z.boolean().default(true),
+  /** 0: a free port that the system chooses; it is told in `roomd status` and daemon.json. */
+  port: z.int().min(0).max(65_535).default(0),
+})
+
+export const Settings = z.strictObject({
+  http: HttpSettings.prefault({}),
+})
+export type Settings = z.infer<typeof Settings>
+
+export function configFile(places: Places): string {
+  return join(places.config, 'config.json')
+}
+
+/** The settings with every default filled in; a missing file is an empty one. Throws `invalid_argument` with file and place. */
+export function readSettings(places: Places): Settings {
+  const file = configFile(places)
+  return checkSettings(readConfigFile(file), file)
+}
+
+/** What the file says itself, without defaults and unchecked but for being an object. Throws `invalid_argument`. */
+export function readConfigFile(file: string): Record<string, unknown> {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw refused(file, `it cannot be read: ${(error as Error).message}`)
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw refused(file, `it is not JSON: ${(error as Error).message}`)
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refused(file, 'it must hold one JSON object')
+  return value as Record<string, unknown>
+}
+
+/** `file` is named in the error. */
+export function checkSettings(value: unknown, file: string): Settings {
+  const parsed = Settings.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  const place = issue?.path.join('.') ?? ''
+  throw refused(file, place === '' ? `${issue?.message}` : `${place}: ${issue?.message}`)
+}
+
+function refused(file: string, reason: string): RoomdError {
+  return new RoomdError(
+    'invalid_argument',
+    `the settings in ${file} are not usable: ${reason}. Correct the file, or use "roomd config set".`,
+    { cause: { path: file, reason } },
+  )
+}
