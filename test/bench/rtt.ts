@@ -14,6 +14,8 @@ const ECHO_BYTES = 48
 const BLOCKS = 40
 const PER_BLOCK = 100
 const ROOMS = 100
+/** A daemon lives for weeks: what is measured is compiled code, on both sides. */
+const WARM_UP = 5000
 
 export async function* benchRtt(): AsyncGenerator<Figure> {
   yield* await withHome(async (home) => {
@@ -64,7 +66,7 @@ async function measure(
   reference: () => Promise<unknown>,
 ): Promise<{ subject: Spread; reference: Spread }> {
   const times = { subject: [] as number[], reference: [] as number[] }
-  for (let i = 0; i < 500; i++) {
+  for (let i = 0; i < WARM_UP; i++) {
     await subject()
     await reference()
   }
