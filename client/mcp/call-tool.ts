@@ -1,6 +1,7 @@
 /** One tool call without an MCP client: what `roomd tool` does. The same handlers, the same results. */
 import { randomUUID } from 'node:crypto'
 import { systemClock } from '../../protocol/clock.ts'
+import { Activities } from './activities.ts'
 import { DaemonLink } from './daemon-link.ts'
 import { MutationBlock } from './mutation-block.ts'
 import { errorResult } from './results/errors.ts'
@@ -42,6 +43,7 @@ export async function callTool(options: CallToolOptions): Promise<CallResult> {
     return await dispatch(options.name, options.arguments, {
       sessions,
       daemon,
+      activities: new Activities(),
       clock,
       cwd,
       signal,

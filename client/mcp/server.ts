@@ -15,6 +15,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import type { Clock } from '../../protocol/clock.ts'
 import { RoomdError } from '../../protocol/errors.ts'
+import { Activities } from './activities.ts'
 import type { DaemonLink } from './daemon-link.ts'
 import { capabilities, instructions, listing, serverInfo } from './listing.ts'
 import { MutationBlock } from './mutation-block.ts'
@@ -44,6 +45,7 @@ export class McpServer {
   readonly server: Server
   readonly #options: McpServerOptions
   readonly #subscriptions: Subscriptions
+  readonly #activities = new Activities()
   readonly #calls = new Set<Promise<unknown>>()
   #ending = false
 
@@ -138,6 +140,7 @@ export class McpServer {
       const result = await callTool(params.name, params.arguments, {
         sessions,
         daemon,
+        activities: this.#activities,
         clock,
         cwd,
         signal: cancelled.signal,

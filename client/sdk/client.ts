@@ -8,6 +8,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { BlobHash, ExecutionId, MutationId, NotebookId } from '../../protocol/ids.ts'
 import type { ConnectionMethod, MethodParams, MethodResult } from '../../protocol/methods.ts'
+import { presenceColor } from '../../protocol/presence.ts'
 import type { Scope } from '../../protocol/scopes.ts'
 import { Backoff } from './backoff.ts'
 import { BlobFetches } from './blobs.ts'
@@ -200,7 +201,7 @@ export class Client {
     }
     const { label, kind } = this.#options.hello
     const room = new Room(session, {
-      presence: { label, kind: kind ?? 'editor' },
+      presence: { label, color: presenceColor(label), kind: kind ?? 'editor' },
       getExecution,
       readText: async (execution_id, index, offset) =>
         (await this.call('read_output', { execution_id, index, offset })).text,

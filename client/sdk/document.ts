@@ -87,7 +87,8 @@ export class DocumentBinding {
     this.#full = false
     if (!mayEdit) this.#forget(this.#confirmedCount + this.#unconfirmed.length)
     this.resync()
-    this.#sendPresence()
+    // Under a new clock: where an earlier channel was lost, this one's removal has used the last.
+    this.awareness.setLocalState(this.awareness.getLocalState())
   }
 
   detach(): void {

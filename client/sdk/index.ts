@@ -27,6 +27,7 @@ export type {
   TerminalStatus,
 } from '../../protocol/notebook.ts'
 export { isTerminal } from '../../protocol/notebook.ts'
+export type { PresenceState } from '../../protocol/presence.ts'
 export type { CallOptions } from './calls.ts'
 export type { Client, OpenRoomOptions, RoomTarget } from './client.ts'
 export { type ConnectOptions, connect, DEFAULT_WAIT_MS } from './connect.ts'

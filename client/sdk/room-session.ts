@@ -23,6 +23,7 @@ import { gateOpen } from './gates.ts'
 import type { Channel, Link } from './link.ts'
 import { Mirror, type Verdict } from './mirror.ts'
 import type { MutationIds } from './mutation-ids.ts'
+import { OwnPresence } from './own-presence.ts'
 import { type Resumed, type RoomEvents, readEvent } from './room-events.ts'
 import { RoomState } from './room-state.ts'
 
@@ -42,6 +43,7 @@ export interface SessionOptions {
 export class RoomSession extends Emitter<RoomEvents> {
   readonly calls: CallTable
   readonly mirror: Mirror
+  readonly presence: OwnPresence
   readonly #options: SessionOptions
   readonly #attachment: RoomAttachment
   #state: RoomState | null = null
@@ -60,6 +62,7 @@ export class RoomSession extends Emitter<RoomEvents> {
     super()
     const { connection, clock, mutations } = options
     this.#options = options
+    this.presence = new OwnPresence(options)
     this.mirror = new Mirror({ blind: options.open.projection === false })
     this.calls = new CallTable({
       clock,
@@ -75,7 +78,10 @@ export class RoomSession extends Emitter<RoomEvents> {
         open: () => this.#nextOpen(),
         opened: (opened, channel, link) => this.#opened(opened, channel, link),
         value: (type, payload) => this.#value(type, payload),
-        writable: () => this.#document?.writable(),
+        writable: () => {
+          this.#document?.writable()
+          this.presence.writable()
+        },
         away: () => this.#away(),
         lost: (error) => this.#lost(error),
       },
@@ -123,6 +129,7 @@ export class RoomSession extends Emitter<RoomEvents> {
   bind(document: DocumentBinding): void {
     if (this.#ended) throw this.#ended
     this.#document = document
+    this.presence.handOver(document.awareness)
     this.#attachDocument()
   }
 
@@ -154,6 +161,7 @@ export class RoomSession extends Emitter<RoomEvents> {
     this.#ended = error
     this.#firstShown.reject(error)
     this.#document?.dispose(error)
+    this.presence.dispose()
     this.#channel = null
     this.#attachment.close(error.message)
     this.calls.close(error)
@@ -204,6 +212,7 @@ export class RoomSession extends Emitter<RoomEvents> {
       (type, payload) => channel.send(type, payload),
       (gate) => gateOpen(gate, this.state.readiness),
     )
+    this.presence.attach(channel)
     this.#attachDocument()
     this.#completed()
   }
@@ -326,6 +335,7 @@ export class RoomSession extends Emitter<RoomEvents> {
     this.#deferred = []
     this.calls.detach()
     this.#document?.detach()
+    this.presence.detach()
     this.#state?.attachmentIs('away')
     this.emit('away', undefined)
   }

@@ -5,6 +5,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { MethodParams, MethodResult, RoomMethod } from '../../protocol/methods.ts'
 import type { Execution, ExecutionSummary } from '../../protocol/notebook.ts'
+import type { PresenceState } from '../../protocol/presence.ts'
 import type { CallOptions } from './calls.ts'
 import type { ExecutionRecord } from './execution-record.ts'
 import type { RoomEvents } from './room-events.ts'
@@ -36,7 +37,8 @@ export interface NewCell {
 
 /** What a room needs of its client. */
 export interface RoomSurroundings {
-  readonly presence: Record<string, unknown>
+  /** What the others see of this client wherever it shows itself. */
+  readonly presence: Pick<PresenceState, 'label' | 'color' | 'kind'>
   readonly getExecution: (executionId: ExecutionId) => Promise<Execution>
   readonly readText: (executionId: ExecutionId, index: number, offset: number) => Promise<string>
   /** The room is over and holds nothing any more. */
@@ -105,6 +107,16 @@ export class Room {
     return binding.awareness
   }
 
+  /**
+   * Shows the others where this client is and what it does, without loading Yjs: `state` beside label, color and kind, in place of
+   * what was shown before. null: nothing any more, which is also what they see when the room is left. Lives through redials; lost
+   * without harm where the connection is full. Throws `too_large` beyond 4 KiB. With the document loaded it sets `presence`'s state.
+   */
+  setPresence(state: Omit<PresenceState, 'label' | 'color' | 'kind'> | null): void {
+    if (this.#session.ended) return
+    this.#session.presence.set(state === null ? null : { ...this.#surroundings.presence, ...state })
+  }
+
   /** Resolves when every edit made to the Y.Doc until now is durable at the daemon. At once when there is none. */
   async flush(options: { signal?: AbortSignal } = {}): Promise<void> {
     const binding = this.#session.document
@@ -113,7 +125,7 @@ export class Room {
 
   async #loadDocument(): Promise<void> {
     const { DocumentBinding } = await import('./document.ts')
-    const binding = new DocumentBinding(this.#surroundings.presence)
+    const binding = new DocumentBinding({ ...this.#surroundings.presence })
     try {
       this.#session.bind(binding)
       await binding.synced()

@@ -45,12 +45,15 @@ export class Presence {
     )
   }
 
-  /** Forgets a peer's entries; the payload tells the others, or null when it had none. */
+  /**
+   * Forgets a peer's entries; the payload tells the others, or null when it had none. Under the clock that was: a peer that comes
+   * back counts on from there.
+   */
   drop(peerId: string): Uint8Array | null {
     const gone = [...this.#entries].filter(([, entry]) => entry.peerId === peerId)
     for (const [client] of gone) this.#entries.delete(client)
     if (gone.length === 0) return null
-    return write(gone.map(([client, entry]) => ({ client, clock: entry.clock + 1, state: 'null' })))
+    return write(gone.map(([client, entry]) => ({ client, clock: entry.clock, state: 'null' })))
   }
 
   #expire(now: number): void {

@@ -13,7 +13,7 @@ import { preamble } from '../../protocol/wire/preamble.ts'
 import type { Transport } from '../../protocol/wire/transport.ts'
 import type { Wire, WireEnd, WireHandlers } from '../../protocol/wire/wire.ts'
 import { more, pattern, raw } from '../protocol/frames.ts'
-import { ManualClock } from '../protocol/manual-clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { until, within } from '../support/until.ts'
 
 export interface TransportPair {

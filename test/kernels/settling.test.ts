@@ -4,7 +4,7 @@ import { OrphanGrace } from '../../daemon/kernel-host/orphan-grace.ts'
 import { Readiness } from '../../daemon/kernel-host/readiness.ts'
 import type { SentRequest } from '../../daemon/kernel-host/send-log.ts'
 import { Settling } from '../../daemon/kernel-host/settling.ts'
-import { ManualClock } from '../protocol/manual-clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 
 function setup() {
   const clock = new ManualClock()

@@ -1,8 +1,9 @@
 /** What the first result after a restart says, and that only one says it. */
 import { expect, test } from 'vitest'
 import { banner, type Restarted } from '../../client/mcp-proxy/banner.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
-import { type Bench, ManualClock, withBench } from './support/bench.ts'
+import { type Bench, withBench } from './support/bench.ts'
 
 const restarted: Restarted = {
   ends: [{ kind: 'crash', detail: 'killed by SIGKILL' }],

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type End, RestartControl } from '../../client/mcp-proxy/restart-control.ts'
-import { ManualClock } from './support/bench.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 
 const crash: End = { kind: 'crash', detail: 'killed by SIGKILL' }
 const handoff: End = { kind: 'handoff', detail: 'ended with code 75' }

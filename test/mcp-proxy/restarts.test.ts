@@ -1,9 +1,10 @@
 /** Restarts: one for all who ask, both budgets on every path, program and target afresh, what a new child is told. */
 import { expect, test } from 'vitest'
 import { compareNames, differs } from '../../client/mcp-proxy/tool-list.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { alive } from '../support/processes.ts'
 import { until } from '../support/until.ts'
-import { type Bench, ManualClock, TOOLS, withBench } from './support/bench.ts'
+import { type Bench, TOOLS, withBench } from './support/bench.ts'
 
 const text = (result: { content?: unknown }) =>
   (result.content as Array<{ text: string }> | undefined)?.[0]?.text ?? ''

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { WebSocketServer } from 'ws'
+import { Activities } from '../../client/mcp/activities.ts'
 import { DaemonLink } from '../../client/mcp/daemon-link.ts'
 import { MutationBlock } from '../../client/mcp/mutation-block.ts'
 import { Sessions } from '../../client/mcp/sessions/sessions.ts'
@@ -15,8 +16,8 @@ import { systemClock } from '../../protocol/clock.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { webSocketTransport } from '../../protocol/wire/websocket-transport.ts'
 import { Fixture } from '../sdk/fixture.ts'
-import { ManualClock } from '../sdk/manual-clock.ts'
 import { notebookId, ready, type Script, ScriptedDaemon } from '../sdk/scripted-daemon.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
 
 let fixture: Fixture
@@ -48,6 +49,7 @@ function client(clock = systemClock) {
     const result = await callTool(name, args, {
       sessions,
       daemon,
+      activities: new Activities(),
       clock,
       cwd: fixture.folder,
       signal: new AbortController().signal,

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 import { FrameType, laneOf } from '../../protocol/frames.ts'
 import { createWire } from '../../protocol/wire/endpoint.ts'
 import type { Wire } from '../../protocol/wire/wire.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { pattern } from './frames.ts'
-import { ManualClock } from './manual-clock.ts'
 import { MemoryTransport, turns } from './memory-transport.ts'
 
 const { REQUEST, CANCEL, RESPONSE, EVENT, DOC, BLOB } = FrameType

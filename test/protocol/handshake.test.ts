@@ -4,8 +4,8 @@ import { encode } from '../../protocol/codec.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { accept, offer } from '../../protocol/wire/handshake.ts'
 import { preamble } from '../../protocol/wire/preamble.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { raw } from './frames.ts'
-import { ManualClock } from './manual-clock.ts'
 import { MemoryTransport, turns } from './memory-transport.ts'
 
 const Greeting = z.object({ name: z.string() })
@@ -61,5 +61,5 @@ it('reads the daemon byte by byte, keeps no timer of the handshake, and stops li
   clock.advance(6_000)
   await turns()
   expect([transport.destroyed, ends]).toEqual([false, []])
-  expect(clock.pending).toBe(1)
+  expect(clock.pending).toHaveLength(1)
 })

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { PING_IDLE_MS } from '../../protocol/frames.ts'
 import { Liveness } from '../../protocol/wire/liveness.ts'
-import { ManualClock } from './manual-clock.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 
 describe('liveness', () => {
   let clock: ManualClock
@@ -41,7 +41,7 @@ describe('liveness', () => {
     expect([pings, dead]).toEqual([2, 0])
     clock.advance(60_000)
     expect([pings, dead]).toEqual([2, 1])
-    expect(clock.pending).toBe(0)
+    expect(clock.pending).toEqual([])
   })
 
   it('looks once more before that, so that an answer already in the socket counts', () => {
@@ -86,6 +86,6 @@ describe('liveness', () => {
 
   it('leaves no timer behind', () => {
     liveness.dispose()
-    expect(clock.pending).toBe(0)
+    expect(clock.pending).toEqual([])
   })
 })

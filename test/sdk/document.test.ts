@@ -6,6 +6,7 @@ import { readSyncMessage, writeSyncStep1, writeUpdate } from 'y-protocols/sync'
 import * as Y from 'yjs'
 import { DOC_SYNC } from '../../protocol/channels.ts'
 import { FrameType } from '../../protocol/frames.ts'
+import { presenceColor } from '../../protocol/presence.ts'
 import { until } from '../support/until.ts'
 import { Fixture } from './fixture.ts'
 import { type Frame, type Peer, ready, type Script } from './scripted-daemon.ts'
@@ -217,7 +218,11 @@ test('presence reaches others, with label and kind from the start', async () => 
   await two.doc()
   const { clientID } = two.presence
   await until('the other', () => one.presence.states.has(clientID))
-  expect(one.presence.states.get(clientID)).toEqual({ label: 'Two', kind: 'web' })
+  expect(one.presence.states.get(clientID)).toEqual({
+    label: 'Two',
+    color: presenceColor('Two'),
+    kind: 'web',
+  })
   two.presence.setLocalStateField('cursor', { cell: 'a', offset: 3 })
   await until('the cursor', () => one.presence.states.get(clientID)?.cursor !== undefined)
 })

@@ -5,9 +5,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { DaemonEvent } from '../../client/sdk/connection.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
 import { Fixture } from './fixture.ts'
-import { ManualClock } from './manual-clock.ts'
 
 let fixture: Fixture
 beforeEach(() => {

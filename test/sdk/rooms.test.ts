@@ -5,10 +5,10 @@ import type { Resumed } from '../../client/sdk/room-events.ts'
 import { encode } from '../../protocol/codec.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { Cell } from '../../protocol/notebook.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
 import { CuttingProxy } from './cutting-proxy.ts'
 import { cell, execution, executionId, Fixture } from './fixture.ts'
-import { ManualClock } from './manual-clock.ts'
 import { notebookId, type Peer, ready, type Script } from './scripted-daemon.ts'
 
 let fixture: Fixture

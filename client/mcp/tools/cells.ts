@@ -169,6 +169,7 @@ export const createCell = defineTool({
   async run(context, { source, cell_type, after_cell_id, notebook, ...run }) {
     mustRun(cell_type, run)
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'adding a cell', cellId: after_cell_id ?? undefined })
       const cellId = await lease.room.createCell(
         {
           source,
@@ -210,6 +211,7 @@ export const setCell = defineTool({
         )
       }
       mustRun(cell_type ?? before.cell_type, run)
+      if (operations.length > 0) lease.show({ activity: 'editing cell #', cellId: cell_id })
       const mutationId = context.mutations.next()
       if (operations.length > 0) await lease.room.edit(operations, { mutationId })
       return await changedCell(context, lease, {
@@ -231,6 +233,7 @@ export const deleteCell = defineTool({
   output: z.object({ cell_id: z.string(), doc_seq: z.number() }),
   async run(context, { cell_id, notebook }) {
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'deleting cell #', cellId: cell_id })
       const { doc_seq } = await lease.room.deleteCell(cell_id, { mutationId: context.mutations.next() })
       return { structured: { cell_id, doc_seq }, content: [text(`Deleted cell ${cell_id}.`)] }
     })
@@ -255,6 +258,7 @@ export const moveCell = defineTool({
   output: ChangedCellShape,
   async run(context, { cell_id, after_cell_id, notebook }) {
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'moving cell #', cellId: cell_id })
       await lease.room.moveCell(cell_id, after_cell_id, { mutationId: context.mutations.next() })
       const where = after_cell_id === null ? 'to the start' : `behind ${after_cell_id}`
       return await changedCell(context, lease, { cellId: cell_id, done: `Moved cell ${cell_id} ${where}.` })
@@ -276,6 +280,7 @@ export const clearOutputs = defineTool({
   hints: { cell_id: 'Cells are named by the list "cell_ids".' },
   async run(context, { cell_ids, notebook }) {
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'clearing outputs', cellId: cell_ids?.length === 1 ? cell_ids[0] : undefined })
       const cleared = await lease.room.clearOutputs(cell_ids, { mutationId: context.mutations.next() })
       return {
         structured: { ...cleared },
@@ -298,6 +303,7 @@ export const setCellMetadata = defineTool({
   output: ChangedCellShape,
   async run(context, { cell_id, metadata, notebook }) {
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'editing cell #', cellId: cell_id })
       await lease.room.edit([{ op: 'set_cell_metadata', cell_id, metadata }], {
         mutationId: context.mutations.next(),
       })

@@ -8,7 +8,7 @@ import { executionBlocks } from '../results/executions.ts'
 import { structuredCell, structuredExecution } from '../results/structured.ts'
 import type { Lease } from '../sessions/guests.ts'
 import { follow } from './follow.ts'
-import { throwIfCancelled } from './room.ts'
+import { throwIfCancelled, type Work } from './room.ts'
 import type { ToolContext, ToolResult } from './tool.ts'
 
 export interface RunAfter {
@@ -27,7 +27,7 @@ export interface Change {
 }
 
 /** After the edit is durable. A run that cannot be had fails the call and says that the edit stands. */
-export async function changedCell(context: ToolContext, lease: Lease, change: Change): Promise<ToolResult> {
+export async function changedCell(context: ToolContext, lease: Work, change: Change): Promise<ToolResult> {
   const { cellId, done, before, run } = change
   const { room, client } = lease
   const diff = before === undefined ? '' : sourceDiff(before, mustHave(lease, cellId).source)

@@ -43,6 +43,7 @@ export const executeCell = defineTool({
   output: ExecutionShape,
   async run(context, { cell_id, timeout_secs, on_error, cancel, notebook }) {
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'running cell #', cellId: cell_id })
       const run = await lease.room.execute(cell_id, {
         onError: on_error,
         mutationId: context.mutations.next(),
@@ -72,6 +73,7 @@ export const runAllCells = defineTool({
   output: z.object({ executions: z.array(ExecutionShape) }),
   async run(context, { timeout_secs, wait, on_error, cancel, notebook }) {
     return withRoom(context, notebook, 'edit', async (lease) => {
+      lease.show({ activity: 'running all cells' })
       const all = await lease.room.runAll({ onError: on_error, mutationId: context.mutations.next() })
       const executions = await followAll(context, lease, all, {
         timeoutSecs: wait ? timeout_secs : 0,
@@ -191,6 +193,7 @@ export const cancelExecution = defineTool({
     const { sessions, clock, mutations, daemon } = context
     const named = notebook ?? (await notebookOf(context, execution_id))
     return withRoom(context, named, 'read', async (lease) => {
+      lease.show({ activity: 'cancelling an execution' })
       await lease.room.call('cancel_execution', { execution_id }, { mutationId: mutations.next() })
       const { execution } = await findExecution(await clientsFor(sessions, daemon), execution_id)
       return executionResult(lease.client, execution, { now: clock.now() })
@@ -215,6 +218,10 @@ export const sendInput = defineTool({
   output: z.object({ accepted: z.literal(true) }),
   async run(context, { execution_id, value, notebook }) {
     return withRoom(context, notebook ?? (await notebookOf(context, execution_id)), 'read', async (lease) => {
+      lease.show({
+        activity: 'answering input of cell #',
+        cellId: lease.room.state.execution(execution_id)?.cell_id ?? undefined,
+      })
       const { accepted } = await lease.room.sendInput(execution_id, value, {
         mutationId: context.mutations.next(),
       })

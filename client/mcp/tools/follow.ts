@@ -8,6 +8,7 @@ import type { Room } from '../../sdk/room.ts'
 import type { Run } from '../../sdk/run.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
 import type { Lease } from '../sessions/guests.ts'
+import type { Work } from './room.ts'
 import type { ToolContext } from './tool.ts'
 
 export interface FollowOptions {
@@ -21,7 +22,7 @@ type Turn = 'ended' | 'input' | 'timeout'
 /** The execution as it is when the wait ends. Rejects with `client_aborted` when the caller cancelled. */
 export async function follow(
   context: ToolContext,
-  lease: Lease,
+  lease: Work,
   run: Run,
   options: FollowOptions,
 ): Promise<Execution> {
@@ -32,12 +33,13 @@ export async function follow(
 /** As `follow`, for several that run one after the other; the time is that of all together. */
 export async function followAll(
   context: ToolContext,
-  lease: Lease,
+  lease: Work,
   runs: readonly Run[],
   options: FollowOptions,
 ): Promise<Execution[]> {
   const deadline = new Deadline(context, options.timeoutSecs)
   const stopProgress = tellProgress(context, runs)
+  const stopShowing = showRuns(lease, runs)
   try {
     for (const run of runs) {
       if ((await followOne(context, lease, run, deadline)) !== 'ended') break
@@ -48,6 +50,7 @@ export async function followAll(
   } finally {
     deadline.dispose()
     stopProgress()
+    stopShowing()
   }
   return Promise.all(runs.map((run) => present(lease, run)))
 }
@@ -153,6 +156,27 @@ async function endRuns(context: ToolContext, room: Room, runs: readonly Run[]): 
   ]
   // Nobody is told any more; what could not be ended is seen by whoever looks at the room.
   await Promise.allSettled(calls)
+}
+
+/** Shows the other peers which cell the call waits for. */
+function showRuns(work: Work, runs: readonly Run[]): () => void {
+  let shown = ''
+  const look = (): void => {
+    const run = runs.find(({ execution }) => !isTerminal(execution.status))
+    if (!run) return
+    const { cell_id, status } = run.execution
+    const activity = `${words[status] ?? status} ${cell_id === null ? 'code' : 'cell #'}`
+    if (shown === `${activity} ${run.id}`) return
+    shown = `${activity} ${run.id}`
+    work.show({ activity, cellId: cell_id ?? undefined })
+  }
+  look()
+  return work.room.state.on('change', look)
+}
+
+const words: Partial<Record<Execution['status'], string>> = {
+  queued: 'waiting to run',
+  waiting_for_input: 'waiting for input in',
 }
 
 async function present(lease: Lease, run: Run): Promise<Execution> {

@@ -20,6 +20,7 @@ export const interruptKernel = defineTool({
   }),
   async run(context, { notebook }) {
     return withRoom(context, notebook, 'read', async (lease) => {
+      lease.show({ activity: 'interrupting the kernel' })
       const { interrupted, cancelled, offer } = await lease.room.interrupt({
         mutationId: context.mutations.next(),
       })
@@ -56,6 +57,7 @@ export const restartKernel = defineTool({
   output: z.object({ kernel: KernelShape }),
   async run(context, { kernel: wanted, notebook }) {
     return withRoom(context, notebook, 'read', async (lease) => {
+      lease.show({ activity: 'restarting the kernel' })
       const { kernel } = await lease.room.restartKernel(wanted, { mutationId: context.mutations.next() })
       const { kernel_id, name, state, language, pid, started_at, reason } = kernel
       return {

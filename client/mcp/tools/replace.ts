@@ -1,11 +1,10 @@
 /** Replacing one place in a cell: what is read and what is written belong together, whoever else edits the cell meanwhile. */
 import { z } from 'zod'
 import { RoomdError } from '../../../protocol/errors.ts'
-import type { Lease } from '../sessions/guests.ts'
 import { changedCell, mustHave, mustRun, type RunAfter } from './changed-cell.ts'
 import { findText, onlyMatch, replaced } from './matching.ts'
 import { findMatches } from './regex.ts'
-import { withRoom } from './room.ts'
+import { type Work, withRoom } from './room.ts'
 import { andRun, ChangedCellShape, cancel, cellId, notebook, timeoutSecs } from './shapes.ts'
 import { defineTool, runs, type ToolContext, type ToolResult } from './tool.ts'
 
@@ -37,7 +36,7 @@ export const replaceMatch = defineTool({
     const wanted = { match, context_before, context_after }
     return replace(context, { cell_id, notebook, run }, async (source) => {
       const place = onlyMatch(cell_id, source, findText(source, wanted), { kind: 'text', wanted })
-      return replaced(source, place, content)
+      return { source: replaced(source, place, content), at: place.index }
     })
   },
 })
@@ -66,15 +65,19 @@ export const replaceRegex = defineTool({
   async run(context, { cell_id, pattern, content, notebook, ...run }) {
     return replace(context, { cell_id, notebook, run }, async (source) => {
       const found = await findMatches(pattern, source, context.signal)
-      return replaced(source, onlyMatch(cell_id, source, found, { kind: 'pattern' }), content)
+      const place = onlyMatch(cell_id, source, found, { kind: 'pattern' })
+      return { source: replaced(source, place, content), at: place.index }
     })
   },
 })
 
+/** The source after the replacement, and where it differs. */
+type Compute = (source: string) => Promise<{ source: string; at: number }>
+
 async function replace(
   context: ToolContext,
   { cell_id, notebook, run }: { cell_id: string; notebook: string | undefined; run: RunAfter },
-  compute: (source: string) => Promise<string>,
+  compute: Compute,
 ): Promise<ToolResult> {
   return withRoom(context, notebook, 'edit', async (lease) => {
     const mutationId = context.mutations.next()
@@ -89,17 +92,18 @@ async function replace(
 
 /** Writes what was computed from exactly the source that is there; returns that source. */
 async function write(
-  lease: Lease,
+  lease: Work,
   cellId: string,
   mutationId: number | undefined,
-  compute: (source: string) => Promise<string>,
+  compute: Compute,
 ): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const { source, source_hash } = mustHave(lease, cellId)
     const after = await compute(source)
+    lease.show({ activity: 'editing cell #', cellId, offset: after.at })
     try {
       // A refused write leaves no trace under its id, so all attempts share the one id.
-      await lease.room.setSource(cellId, after, { expectSourceHash: source_hash, mutationId })
+      await lease.room.setSource(cellId, after.source, { expectSourceHash: source_hash, mutationId })
       return source
     } catch (error) {
       const changed = error instanceof RoomdError && error.code === 'conflict'
@@ -112,7 +116,7 @@ async function write(
  * Whether an earlier process already made this very replacement. Its text cannot tell (the match is gone, or is there again), but
  * its id can: a write that certainly does not fit is refused if the id is new, and answered from memory if it is not.
  */
-async function happened(lease: Lease, cellId: string, mutationId: number): Promise<boolean> {
+async function happened(lease: Work, cellId: string, mutationId: number): Promise<boolean> {
   try {
     await lease.room.setSource(cellId, '', { expectSourceHash: 'none', mutationId })
     return true

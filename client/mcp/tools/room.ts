@@ -5,28 +5,37 @@
  */
 import { RoomdError } from '../../../protocol/errors.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
+import type { Doing } from '../activities.ts'
 import type { Lease } from '../sessions/guests.ts'
 import type { ToolContext } from './tool.ts'
 
 /** Milliseconds a call waits for the document. */
 const PATIENCE = 10_000
 
+/** A room while a call works in it. */
+export interface Work extends Lease {
+  /** Tells the other peers what the call is at, until it says something else or ends. For calls that edit or run. */
+  readonly show: (doing: Doing) => void
+}
+
 /** `notebook`: as the argument of that name. Rejects as `use` does, with `notebook_not_ready`, or with why there is no such room. */
 export async function withRoom<T>(
   context: ToolContext,
   notebook: string | undefined,
   gate: 'read' | 'edit',
-  use: (lease: Lease) => Promise<T>,
+  use: (work: Work) => Promise<T>,
 ): Promise<T> {
   const lease = await context.sessions.use(notebook, context.signal)
+  const activity = context.activities.begin(lease.room)
   try {
     if (gate === 'edit') await documentReady(context, lease)
     // Cancelled meanwhile: nothing was begun.
     throwIfCancelled(context)
-    return await use(lease)
+    return await use({ ...lease, show: (doing) => activity.show(doing) })
   } catch (error) {
     throw error instanceof RoomdError ? context.sessions.explained(error, lease.room) : error
   } finally {
+    activity.end()
     lease.release()
   }
 }

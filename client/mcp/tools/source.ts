@@ -65,6 +65,7 @@ export const reconcileSource = defineTool({
   output: z.object({ source_state: SourceState, changed: z.array(z.string()) }),
   async run(context, { keep, notebook }) {
     return withRoom(context, notebook, 'read', async (lease) => {
+      lease.show({ activity: 'settling the file' })
       const { source_state, changed } = await lease.room.call(
         'reconcile_source',
         { keep },

@@ -1,6 +1,7 @@
 /** What a tool is: its words for the model, its schemas, and its handler. */
 import type { z } from 'zod'
 import type { Clock } from '../../../protocol/clock.ts'
+import type { Activities } from '../activities.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import type { MutationBlock } from '../mutation-block.ts'
 import type { ContentBlock } from '../results/content.ts'
@@ -12,6 +13,7 @@ export type AskUser = (prompt: string, signal: AbortSignal) => Promise<string | 
 export interface ToolContext {
   readonly sessions: Sessions
   readonly daemon: DaemonLink
+  readonly activities: Activities
   readonly clock: Clock
   /** Folder that relative paths start from. */
   readonly cwd: string

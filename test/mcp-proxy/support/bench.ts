@@ -209,33 +209,3 @@ export async function withBench(
     await bench.dispose()
   }
 }
-
-/** Time that only moves when it is told to. */
-export class ManualClock implements Clock {
-  #now = 1_000_000
-  #timers: Array<{ at: number; task: () => void }> = []
-
-  now(): number {
-    return this.#now
-  }
-
-  after(ms: number, task: () => void): () => void {
-    const timer = { at: this.#now + ms, task }
-    this.#timers.push(timer)
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer)
-    }
-  }
-
-  advance(ms: number): void {
-    const end = this.#now + ms
-    for (;;) {
-      const next = this.#timers.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
-      if (next === undefined) break
-      this.#timers = this.#timers.filter((timer) => timer !== next)
-      this.#now = Math.max(this.#now, next.at)
-      next.task()
-    }
-    this.#now = end
-  }
-}
