@@ -8,14 +8,15 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { systemClock } from '../protocol/clock.ts'
-import { readSettings } from '../protocol/config.ts'
+import { readSettings, type Settings } from '../protocol/config.ts'
 import { RoomdError } from '../protocol/errors.ts'
 import { BootId } from '../protocol/ids.ts'
 import { type Environment, type Places, resolvePlaces } from '../protocol/places.ts'
 import { VERSION } from '../protocol/version.ts'
 import { socketTransport } from '../protocol/wire/socket-transport.ts'
 import type { DocumentWorker } from './documents/document-worker.ts'
-import { openBlobs } from './executions/blobs.ts'
+import { type Blobs, openBlobs } from './executions/blobs.ts'
+import type { HttpService } from './http/service.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
 import { Mutations } from './rooms/mutations.ts'
 import { removeDaemonJson, writeDaemonJson } from './server/daemon-json.ts'
@@ -38,6 +39,7 @@ interface Open {
   store?: Store
   listener?: Listener
   server?: Server
+  http?: HttpService
   kernels?: KernelProvider
   worker?: DocumentWorker
 }
@@ -74,7 +76,7 @@ async function run(): Promise<void> {
   )
   const open: Open = { lock: turn.lock }
   try {
-    await serve(places, open, logger)
+    await serve(places, settings, open, logger)
   } catch (error) {
     logger.fatal({ err: error }, 'could not start')
     removeDaemonJson(places.daemonJson, bootId)
@@ -83,7 +85,7 @@ async function run(): Promise<void> {
   }
 }
 
-async function serve(places: Places, open: Open, log: Logger): Promise<void> {
+async function serve(places: Places, settings: Settings, open: Open, log: Logger): Promise<void> {
   const storeFile = join(places.data, 'roomd.db')
   const store = await openStore({ file: storeFile, log })
   open.store = store
@@ -98,7 +100,8 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
       bootId,
       startedAt,
       socket: places.socket,
-      http: () => null,
+      http: () => open.http?.url ?? null,
+      tokens: () => open.http?.tokens ?? null,
       storeHealth: () => store.health(),
       instance: (clientInstance) => (server.rooms ?? stored).instance(clientInstance),
       readBlob: (hash) => blobs.read(hash),
@@ -110,14 +113,17 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
   stopOnSignals(stopping, log)
 
   open.listener = await listenUnix(places.socket, (socket) => server.accept(socketTransport(socket), 'owner'))
-  tellProcess(places, log)
+  tellProcess(places, open, log)
   log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
 
-  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }] = await Promise.all([
+  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, http] = await Promise.all([
     import('./documents/document-worker.ts'),
     import('./kernels/provider.ts'),
     import('./rooms/registry.ts'),
+    startHttp(places, settings, open, { store, server, blobs }, log),
   ])
+  open.http = http
+  tellProcess(places, open, log)
   const kernels = createKernelProvider({ store, places, log, clock: systemClock, bootId })
   open.kernels = kernels
   const worker = new DocumentWorker(storeFile)
@@ -136,15 +142,49 @@ async function serve(places: Places, open: Open, log: Logger): Promise<void> {
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
 }
 
+/** Before the rooms are ready, so that whoever asks for the status is told the address too. */
+async function startHttp(
+  places: Places,
+  settings: Settings,
+  open: Open,
+  { store, server, blobs }: { store: Store; server: Server; blobs: Blobs },
+  log: Logger,
+): Promise<HttpService> {
+  const { HttpService } = await import('./http/service.ts')
+  return HttpService.start({
+    settings: settings.http,
+    places,
+    server,
+    bootId,
+    clock: systemClock,
+    log,
+    blobFile: (hash) => blobs.file(hash),
+    changed: () => {
+      if (open.http) tellProcess(places, open, log)
+    },
+    metrics: {
+      startedAt,
+      version: VERSION,
+      counts: () => ({
+        ...(server.rooms?.counts() ?? { rooms: 0, peers: 0, kernels: 0 }),
+        ...(server.rooms?.executions() ?? { running: 0, queued: 0 }),
+      }),
+      connections: () => ({ frames: server.connections, websocket: open.http?.open ?? 0 }),
+      store: () => store.health(),
+    },
+  })
+}
+
 /** `daemon.json` is information: a disk that has no room for it keeps nobody from working. */
-function tellProcess(places: Places, log: Logger): void {
+function tellProcess(places: Places, open: Open, log: Logger): void {
   try {
     writeDaemonJson(places.daemonJson, {
       pid: process.pid,
       boot_id: bootId,
       version: VERSION,
       socket: places.socket,
-      http: null,
+      http: open.http?.url ?? null,
+      http_port: open.http?.port ?? null,
       started_at: startedAt,
     })
   } catch (error) {
@@ -192,6 +232,7 @@ function leave(places: Places, open: Open, log: Logger): void {
 
 async function close(places: Places, open: Open): Promise<void> {
   await open.listener?.close()
+  open.http?.close()
   removeDaemonJson(places.daemonJson, bootId)
   await open.server?.close(DRAIN_MS)
   open.kernels?.dispose()

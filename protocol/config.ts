@@ -17,10 +17,42 @@ const HttpSettings = z.strictObject({
   enabled: z.boolean().default(true),
   /** 0: a free port that the system chooses; it is told in `roomd status` and daemon.json. */
   port: z.int().min(0).max(65_535).default(0),
+  /**
+   * Further names (`host` or `host:port`) under which a reverse proxy or a tunnel on this machine passes requests on, beside
+   * 127.0.0.1, localhost and [::1] with the listener's own port.
+   */
+  hosts: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/,
+          'expected host or host:port, with no scheme and no path',
+        ),
+    )
+    .max(100)
+    .default([]),
+})
+
+/** A daemon elsewhere, and where its token is found. */
+const RemoteSettings = z.strictObject({
+  url: z.url({ protocol: /^wss?$/, error: 'expected ws://HOST[:PORT] or wss://HOST[:PORT]' }),
+  /** Name of the environment variable that holds the token. */
+  token_env: z
+    .string()
+    .regex(/^[A-Za-z_]\w*$/, 'expected the name of an environment variable')
+    .optional(),
+  /** Absolute path of a file that holds the token. */
+  token_file: z
+    .string()
+    .regex(/^([/~]|[A-Za-z]:)/, 'expected an absolute path')
+    .optional(),
 })
 
 export const Settings = z.strictObject({
   http: HttpSettings.prefault({}),
+  /** Daemons on other machines, by names of the user's own. */
+  remotes: z.record(z.string().regex(/^[\w-]+$/), RemoteSettings).default({}),
 })
 export type Settings = z.infer<typeof Settings>
 

@@ -14,7 +14,7 @@ import {
   RoomSummary,
   SourceState,
 } from './notebook.ts'
-import type { Scope } from './scopes.ts'
+import { Scope } from './scopes.ts'
 
 /** What must be ready before a method runs; see PROTOCOL.md, readiness and gates. */
 export type Gate = 'none' | 'projection' | 'document' | 'mutate' | 'runtime' | 'execute'
@@ -24,6 +24,11 @@ export interface MethodRule {
   readonly scope: Scope
   readonly gate: Gate
   readonly mutates: boolean
+  /**
+   * Methods of channel 0: also for a token that is bound to one room, which then answers about that room alone. Absent: a bound
+   * token is refused, so that a new method gives nothing away until somebody has thought about it.
+   */
+  readonly bound?: true
   readonly params: z.ZodType
   readonly result: z.ZodType
 }
@@ -125,6 +130,18 @@ const KernelList = z.object({
   standbys: z.array(z.unknown()),
 })
 
+/** A token as lists show it: everything but its secret. Times are epoch ms. */
+export const TokenSummary = z.object({
+  token_id: z.string(),
+  label: z.string(),
+  scope: Scope,
+  /** null: every room. */
+  notebook_id: NotebookId.nullable(),
+  created_at: z.number(),
+  expires_at: z.number().nullable(),
+})
+export type TokenSummary = z.output<typeof TokenSummary>
+
 const ExecutionResult = z.object({ execution: Execution })
 const none = z.object({}).strict()
 
@@ -135,6 +152,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     params: none,
     result: z.object({}),
   },
@@ -143,6 +161,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     params: none,
     result: DaemonStatus,
   },
@@ -151,6 +170,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     /** `inactive`: also rooms that are only in the store, newest first. */
     params: z
       .object({ inactive: z.boolean().default(false), limit: z.number().int().min(1).max(500).default(100) })
@@ -171,6 +191,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     params: z.object({ room: z.string().min(1).max(4096) }).strict(),
     result: z.object({ room: RoomSummary }),
   },
@@ -180,6 +201,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     params: z.object({ execution_id: ExecutionId }).strict(),
     result: ExecutionResult,
   },
@@ -189,6 +211,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     params: z
       .object({
         execution_id: ExecutionId,
@@ -211,6 +234,7 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
+    bound: true,
     params: z.object({ blob: BlobHash }).strict(),
     result: z.object({ size: z.number().int() }),
   },
@@ -220,6 +244,7 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
+    bound: true,
     params: z.object({ notebook_id: NotebookId }).strict(),
     result: z.object({ notebook_id: NotebookId, kernel_ended: z.boolean() }),
   },
@@ -239,6 +264,60 @@ const table = {
       })
       .strict(),
     result: z.object({ rooms: z.number().int(), kernels_kept: z.number().int() }),
+  },
+
+  /**
+   * Makes a token for the HTTP listener. `once`: for one use within two minutes, exchanged for a cookie (a page, a browser's
+   * WebSocket). The secret is told here and nowhere else, and no answer with it is stored: asked again, it makes another.
+   */
+  create_token: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: false,
+    params: z
+      .object({
+        scope: Scope,
+        /** Absent: every room. */
+        notebook_id: NotebookId.optional(),
+        label: z.string().max(200).optional(),
+        /** Seconds until it expires; absent: never. Not with `once`. */
+        ttl_s: z
+          .number()
+          .int()
+          .min(1)
+          .max(10 * 366 * 86_400)
+          .optional(),
+        once: z.boolean().default(false),
+      })
+      .strict()
+      .refine((p) => !(p.once && p.ttl_s !== undefined), 'ttl_s has no meaning with once'),
+    result: z.object({
+      token: z.string(),
+      /** What `revoke_token` takes; null for a token for one use. */
+      token_id: z.string().nullable(),
+      /** Epoch ms. */
+      expires_at: z.number().nullable(),
+      /** URL of the HTTP listener, null while it is off. */
+      http: z.string().nullable(),
+    }),
+  },
+  list_tokens: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: z.object({ tokens: z.array(TokenSummary) }),
+  },
+  /** Ends the token and every connection that was made with it. */
+  revoke_token: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ token_id: z.string().min(1).max(100) }).strict(),
+    result: z.object({ revoked: TokenSummary }),
   },
 
   // --- room channels -----------------------------------------------------------------------------------------------

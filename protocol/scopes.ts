@@ -9,3 +9,6 @@ export type Scope = z.output<typeof Scope>
 export function scopeAllows(held: Scope, needed: Scope): boolean {
   return scopes.indexOf(held) >= scopes.indexOf(needed)
 }
+
+/** What it takes to make a room: OPEN with mode `create`, or with mode `open` for a file that is no room yet. */
+export const makingRooms = 'owner' satisfies Scope

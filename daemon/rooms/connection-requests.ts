@@ -4,12 +4,20 @@ import type { ConnectionMethod, MethodArguments, MethodResult } from '../../prot
 import type { RoomSummary } from '../../protocol/notebook.ts'
 import { readExecution, readOutputText } from '../executions/reading.ts'
 import { residentMemory } from '../kernel-host/process-identity.ts'
+import { mustReachRoom, reachesRoom } from './entry.ts'
 import type { RoomRegistry } from './registry.ts'
 import { type RoomRecord, recentRecords } from './room-record.ts'
 import type { RequestContext } from './seam.ts'
 
 /** Answered by the server itself. */
-type ServersOwn = 'ping' | 'status' | 'shutdown' | 'fetch_blob'
+type ServersOwn =
+  | 'ping'
+  | 'status'
+  | 'shutdown'
+  | 'fetch_blob'
+  | 'create_token'
+  | 'list_tokens'
+  | 'revoke_token'
 
 export type ConnectionHandler<M extends ConnectionMethod> = (
   rooms: RoomRegistry,
@@ -20,14 +28,15 @@ export type ConnectionHandler<M extends ConnectionMethod> = (
 export const connectionHandlers: {
   readonly [M in Exclude<ConnectionMethod, ServersOwn>]: ConnectionHandler<M>
 } & { readonly [M in ServersOwn]?: ConnectionHandler<M> } = {
-  async list_rooms(rooms, { inactive, limit }) {
+  async list_rooms(rooms, { inactive, limit }, { identity }) {
     const resident = [...rooms.resident.values()]
+      .filter((room) => reachesRoom(identity, room.id))
       .sort((a, b) => b.record.touched_at - a.record.touched_at)
       .map((room) => room.summary())
     if (!inactive) return { rooms: resident.filter((room) => room.state !== 'inactive').slice(0, limit) }
     const known = new Set(resident.map((room) => room.notebook_id))
     const stored = recentRecords(rooms.context.store, limit)
-      .filter((record) => !known.has(record.notebook_id))
+      .filter((record) => !known.has(record.notebook_id) && reachesRoom(identity, record.notebook_id))
       .map(summaryOfRecord)
     return { rooms: [...resident, ...stored].slice(0, limit) }
   },
@@ -56,35 +65,44 @@ export const connectionHandlers: {
     return { specs: await kernels.specs(), running, standbys: [] }
   },
 
-  async find_room(rooms, { room: name }) {
+  async find_room(rooms, { room: name }, { identity }) {
     const record = await rooms.findRecord(name)
+    mustReachRoom(identity, record.notebook_id)
     const resident = rooms.resident.get(record.notebook_id)
     return { room: resident ? resident.summary() : summaryOfRecord(record) }
   },
 
-  async get_execution(rooms, { execution_id }) {
+  async get_execution(rooms, { execution_id }, { identity }) {
     const { store } = rooms.context
     for (const room of rooms.resident.values()) {
       const execution = room.executions.get(execution_id)
       if (!execution) continue
+      mustReachRoom(identity, room.id)
       await room.settled()
       return { execution }
     }
     const execution = readExecution(store, execution_id)
-    if (execution) return { execution }
+    if (execution) {
+      mustReachRoom(identity, execution.notebook_id)
+      return { execution }
+    }
     throw new RoomdError(
       'not_found',
       `no execution ${execution_id}: it never was, or its results are older than what is kept`,
     )
   },
 
-  read_output: (rooms, { mime, ...place }) =>
-    readOutputText(rooms.context.store, rooms.context.blobs, {
-      ...place,
-      ...(mime === undefined ? {} : { mime }),
-    }),
+  async read_output(rooms, { mime, ...place }, { identity }) {
+    const { store, blobs } = rooms.context
+    if (identity.rooms) {
+      const execution = readExecution(store, place.execution_id)
+      if (execution) mustReachRoom(identity, execution.notebook_id)
+    }
+    return readOutputText(store, blobs, { ...place, ...(mime === undefined ? {} : { mime }) })
+  },
 
   async close_room(rooms, { notebook_id }, context) {
+    mustReachRoom(context.identity, notebook_id)
     const close = async () => ({ notebook_id, kernel_ended: await rooms.close(notebook_id) })
     if (context.mutationId === undefined) return close()
     const key = {

@@ -145,6 +145,10 @@ export class Peer implements AttachedPeer {
     this.room.peers.whisper(this, payload)
   }
 
+  tellPresence(): void {
+    this.room.peers.tellPresence(this)
+  }
+
   touch(): void {
     this.lastSeen = this.room.now()
   }

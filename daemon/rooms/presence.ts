@@ -22,18 +22,29 @@ interface Entry {
 export class Presence {
   readonly #entries = new Map<number, Entry>()
 
-  /** Takes a peer's EPHEMERAL payload. false: it is no awareness update and must not be relayed. */
-  accept(peerId: string, payload: Uint8Array, now: number): boolean {
+  /**
+   * Takes a peer's EPHEMERAL payload. Returns what is new in it, to be relayed, or null. Editors say again what they heard of
+   * others (y-websocket's provider does): that is no news, and makes nobody the owner of another's entry.
+   */
+  accept(peerId: string, payload: Uint8Array, now: number): Uint8Array | null {
     const entries = parse(payload)
-    if (!entries) return false
-    for (const { client, clock, state } of entries) {
-      const known = this.#entries.get(client)
-      if (known && known.clock > clock) continue
-      if (state === 'null') this.#entries.delete(client)
-      else if (known || this.#countOf(peerId) < MAX_ENTRIES_PER_PEER) {
-        this.#entries.set(client, { peerId, clock, state, at: now })
-      }
+    if (!entries) return null
+    const news = entries.filter((entry) => this.#take(peerId, entry, now))
+    if (news.length === entries.length) return entries.length > 0 ? payload : null
+    return news.length > 0 ? write(news) : null
+  }
+
+  #take(peerId: string, { client, clock, state }: AwarenessEntry, now: number): boolean {
+    const known = this.#entries.get(client)
+    if (state === 'null') {
+      // As y-protocols has it: gone at the clock that is known, or later. Others may only have lost sight of it.
+      if (known && (known.clock > clock || known.peerId !== peerId)) return false
+      this.#entries.delete(client)
+      return true
     }
+    if (known && known.clock >= clock) return false
+    if (!known && this.#countOf(peerId) >= MAX_ENTRIES_PER_PEER) return false
+    this.#entries.set(client, { peerId, clock, state, at: now })
     return true
   }
 
@@ -53,6 +64,7 @@ export class Presence {
     const gone = [...this.#entries].filter(([, entry]) => entry.peerId === peerId)
     for (const [client] of gone) this.#entries.delete(client)
     if (gone.length === 0) return null
+    // At the clock that everybody knows: a client that comes back at once is seen with its next heartbeat.
     return write(gone.map(([client, entry]) => ({ client, clock: entry.clock, state: 'null' })))
   }
 

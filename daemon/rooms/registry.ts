@@ -11,6 +11,7 @@ import { collectBlobs, pruneExecutions } from '../executions/retention.ts'
 import type { AdoptedKernel, GoneKernel } from '../kernels/kernel.ts'
 import type { Statement } from '../store/store.ts'
 import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
+import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
 import { Mutations } from './mutations.ts'
 import { createRoom, importFile, loadParts, lookAtFile, type NewRoom } from './opening.ts'
@@ -58,6 +59,16 @@ export class RoomRegistry implements Rooms {
     return { rooms: this.resident.size, peers, kernels: this.context.kernels.running().length }
   }
 
+  executions(): { running: number; queued: number } {
+    let running = 0
+    let queued = 0
+    for (const { executions } of this.resident.values()) {
+      if (executions.running) running++
+      queued += executions.queued.length
+    }
+    return { running, queued }
+  }
+
   async attach(
     open: z.output<typeof Open>,
     context: RequestContext,
@@ -67,9 +78,10 @@ export class RoomRegistry implements Rooms {
     const { clientInstance } = context.identity
     const generation = open.activation_generation
     if (generation !== undefined) this.mutations.checkGeneration(clientInstance, generation)
-    const room = await this.#resolve(open, context)
+    const room = await this.#resolve(mayEnter(open, context.identity), context)
     const release = room.reserve()
     try {
+      mustReachRoom(context.identity, room.id)
       if (generation !== undefined) await this.mutations.activate(clientInstance, generation)
       context.signal.throwIfAborted()
       this.#mustRun()

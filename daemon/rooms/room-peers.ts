@@ -39,9 +39,14 @@ export class RoomPeers {
 
   /** The peer was shown the room: the others hear of it, and it hears where they are. */
   shown(peer: Peer): void {
-    for (const payload of this.#presence.current(this.#clock.now())) peer.whisper(payload)
+    this.tellPresence(peer)
     this.#joined.push(peer)
     this.#tellChanges()
+  }
+
+  /** Where everybody is. */
+  tellPresence(peer: Peer): void {
+    for (const payload of this.#presence.current(this.#clock.now())) peer.whisper(payload)
   }
 
   remove(peer: Peer): void {
@@ -67,8 +72,8 @@ export class RoomPeers {
 
   /** A peer's EPHEMERAL payload goes to the others, if it is an awareness update. */
   whisper(from: Peer, payload: Uint8Array): void {
-    if (!this.#presence.accept(from.peerId, payload, this.#clock.now())) return
-    for (const other of this.#peers) if (other !== from) other.whisper(payload)
+    const news = this.#presence.accept(from.peerId, payload, this.#clock.now())
+    if (news) for (const other of this.#peers) if (other !== from) other.whisper(news)
   }
 
   dispose(): void {

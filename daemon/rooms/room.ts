@@ -17,6 +17,7 @@ import type { MethodArguments, RoomMethod } from '../../protocol/methods.ts'
 import type { KernelSummary, Readiness, RoomSummary } from '../../protocol/notebook.ts'
 import type { Journal } from '../documents/journal.ts'
 import type { Kernel } from '../kernels/kernel.ts'
+import { measures } from '../measures.ts'
 import type { Statement, Store } from '../store/store.ts'
 import { attachPeer, showAgain } from './attaching.ts'
 import { CommitLine } from './commit-line.ts'
@@ -198,6 +199,7 @@ export class Room implements RoomPort {
     const first = this.events.last - numbered.frames.length
     return this.#line.submit(unit, () => {
       if (edited) this.peers.deliverEdit(edited)
+      measureCommitted(change)
       numbered.frames.forEach((frame, i) => {
         this.peers.deliver(FrameType.EVENT, frame, first + i + 1)
       })
@@ -430,6 +432,13 @@ export class Room implements RoomPort {
       kernel.id,
     )
     return row?.consumed_seq ?? 0
+  }
+}
+
+function measureCommitted({ document, events }: WholeChange): void {
+  if (document) measures.documentUpdates++
+  for (const event of events ?? []) {
+    if (event.type === 'execution_finished') measures.finishedExecutions.add(event.execution.status)
   }
 }
 

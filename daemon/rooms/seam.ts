@@ -18,6 +18,8 @@ export interface PeerIdentity {
   readonly kind: PeerKind
   /** Highest scope this connection may have. */
   readonly scope: Scope
+  /** The only rooms its token reaches; absent or null: all. */
+  readonly rooms?: ReadonlySet<NotebookId> | null
 }
 
 /** An attached channel as a room sees it. Implemented by server/channel.ts. */
@@ -52,6 +54,8 @@ export interface AttachedPeer {
   document(payload: Uint8Array): Promise<void>
   /** An EPHEMERAL payload from the peer. */
   ephemeral(payload: Uint8Array): void
+  /** Sends where everybody is once more, as EPHEMERAL. */
+  tellPresence(): void
   /** Something was read from this peer. */
   touch(): void
   /** Idempotent. */
@@ -70,6 +74,8 @@ export interface Rooms {
   /** For WELCOME. */
   instance(clientInstance: ClientInstance): { activation_generation: number; mutation_id: number }
   counts(): { rooms: number; peers: number; kernels: number }
+  /** Executions in all rooms that run and that wait. */
+  executions(): { running: number; queued: number }
   /** No new work; settles and journals every room; lets kernels go on (or ends them). Rejects naming what is not durable. */
   shutdown(options: { kernels: boolean }): Promise<{ rooms: number; kernels_kept: number }>
 }

@@ -2,7 +2,13 @@
 import { RoomdError } from '../../protocol/errors.ts'
 import { MAX_QUEUED_CONNECTION } from '../../protocol/frames.ts'
 import type { BlobHash, BootId, ClientInstance } from '../../protocol/ids.ts'
-import type { ConnectionMethod, DaemonStatus, MethodArguments, MethodResult } from '../../protocol/methods.ts'
+import type {
+  ConnectionMethod,
+  DaemonStatus,
+  MethodArguments,
+  MethodResult,
+  TokenSummary,
+} from '../../protocol/methods.ts'
 import { VERSION } from '../../protocol/version.ts'
 import type { Rooms } from '../rooms/seam.ts'
 import type { StoreHealth } from '../store/store.ts'
@@ -22,10 +28,19 @@ export interface DaemonProcess {
   storeHealth(): StoreHealth
   /** Newest generation and mutation id of a client instance, for WELCOME; must answer before the rooms are ready too. */
   instance(clientInstance: ClientInstance): { activation_generation: number; mutation_id: number }
+  /** The tokens of the HTTP listener; null while there is none. */
+  tokens(): TokenDesk | null
   /** Content of a blob. Rejects `not_found`. */
   readBlob(hash: BlobHash): Promise<Uint8Array>
   /** Ends the daemon in order; resolves once everything acknowledged is durable, and ends the process soon after. */
   stop(request: StopRequest): Promise<MethodResult<'shutdown'>>
+}
+
+/** Makes, lists and ends tokens. Throws RoomdError. */
+export interface TokenDesk {
+  create(asked: MethodArguments<'create_token'>): Omit<MethodResult<'create_token'>, 'http'>
+  list(): TokenSummary[]
+  revoke(tokenId: string): TokenSummary
 }
 
 export interface ConnectionMethodsOptions {
@@ -56,6 +71,20 @@ export class ConnectionMethods {
         return this.#fetchBlob(call.args as MethodArguments<'fetch_blob'>, port)
       case 'shutdown':
         return this.#whenReady(call, () => this.#shutdown(call.args as MethodArguments<'shutdown'>))
+      case 'create_token': {
+        const args = call.args as MethodArguments<'create_token'>
+        // The listener is there before the rooms are.
+        return this.#whenReady(call, () => ({
+          ...this.#tokens().create(args),
+          http: this.#options.process.http(),
+        }))
+      }
+      case 'list_tokens':
+        return this.#whenReady(call, () => ({ tokens: this.#tokens().list() }))
+      case 'revoke_token': {
+        const { token_id } = call.args as MethodArguments<'revoke_token'>
+        return this.#whenReady(call, () => ({ revoked: this.#tokens().revoke(token_id) }))
+      }
       case 'list_rooms':
       case 'list_kernels':
       case 'find_room':
@@ -93,6 +122,15 @@ export class ConnectionMethods {
       journal: { ...daemon.storeHealth() },
       memory: { rss: memory.rss, heap_used: memory.heapUsed },
     }
+  }
+
+  #tokens(): TokenDesk {
+    const tokens = this.#options.process.tokens()
+    if (tokens) return tokens
+    throw new RoomdError(
+      'unsupported',
+      'the HTTP listener is off, so there is nothing to use a token for; see "roomd config get http", and "roomd logs" for a failure',
+    )
   }
 
   async #fetchBlob({ blob }: MethodArguments<'fetch_blob'>, port: { queued(): number }): Promise<WithBlob> {

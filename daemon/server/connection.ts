@@ -80,6 +80,11 @@ export class Connection {
     this.#wire.destroy(reason)
   }
 
+  /** Tells the client why, and ends the connection. */
+  refuse(error: RoomdError): void {
+    this.#wire.fail(error.toWire().code, error.message)
+  }
+
   #value(type: FrameType, number: number, payload: Uint8Array): void | Promise<void> {
     return this.#guard(() => {
       if (type === FrameType.OPEN) return this.#open(number, payload)

@@ -13,6 +13,8 @@ export interface DaemonJson {
   readonly socket: string
   /** URL of the HTTP listener, null when it is off. */
   readonly http: string | null
+  /** Its port. */
+  readonly http_port: number | null
   /** Epoch ms. */
   readonly started_at: number
 }

@@ -13,6 +13,7 @@ import { parseOutside, RoomdError, toWireError } from '../../protocol/errors.ts'
 import { CONTROL_REQUEST_MAX, FrameType, MAX_QUEUED_CONNECTION } from '../../protocol/frames.ts'
 import { type MethodName, type MethodRule, methods } from '../../protocol/methods.ts'
 import { type Scope, scopeAllows } from '../../protocol/scopes.ts'
+import { measures } from '../measures.ts'
 import type { PeerIdentity } from '../rooms/seam.ts'
 import { OpenRequest } from './open-request.ts'
 import { readRequest } from './read-request.ts'
@@ -153,7 +154,15 @@ export class Requests {
       const where = rule.channel === 'room' ? 'on the channel of a room, after OPEN' : 'on channel 0'
       throw new RoomdError('invalid_argument', `${method} is asked ${where}`)
     }
-    if (rule.channel === 'connection') requireScope(this.#port.identity.scope, rule, method)
+    if (rule.channel === 'connection') {
+      requireScope(this.#port.identity.scope, rule, method)
+      if (this.#port.identity.rooms && rule.bound !== true) {
+        throw new RoomdError(
+          'forbidden',
+          `${method} concerns the whole daemon; this connection's token is bound to single rooms`,
+        )
+      }
+    }
     if (this.#port.stopping() && !always.has(method)) {
       throw new RoomdError(
         'shutting_down',
@@ -255,6 +264,7 @@ export class Requests {
   #refuse(id: number, error: unknown): void {
     if (this.#ended) return
     const wireError = toWireError(error)
+    measures.refusedRequests.add(wireError.code)
     try {
       this.#port.send(FrameType.RESPONSE, encode({ id, ok: false, error: wireError }))
     } catch (unsendable) {

@@ -15,6 +15,7 @@ import type { Transport } from '../../protocol/wire/transport.ts'
 import type { PeerIdentity, Rooms } from '../rooms/seam.ts'
 import { Connection } from './connection.ts'
 import { ConnectionMethods, type DaemonProcess } from './connection-methods.ts'
+import { countedTransport } from './counted-transport.ts'
 import { cleanLabel } from './label.ts'
 import { RoomsGate } from './rooms-gate.ts'
 
@@ -27,6 +28,19 @@ export interface ServerOptions {
   readonly process: DaemonProcess
   readonly clock: Clock
   readonly log: Logger
+}
+
+/** What is known of a connection beside its transport and scope. */
+export interface Arrival {
+  /** The only rooms its token reaches; absent or null: all. */
+  readonly rooms?: PeerIdentity['rooms']
+  readonly transport?: 'unix' | 'websocket'
+}
+
+/** A connection that was taken over, for whoever let it in. */
+export interface Accepted {
+  /** Tells the client why and ends the connection. */
+  end(error: RoomdError): void
 }
 
 export class Server {
@@ -58,13 +72,15 @@ export class Server {
   }
 
   /** Takes over a transport, in the turn in which it was made. `scope`: the most its client may have. */
-  accept(transport: Transport, scope: Scope): void {
+  accept(given: Transport, scope: Scope, more: Arrival = {}): Accepted {
     if (this.#closed) {
-      transport.destroy()
-      return
+      given.destroy()
+      return { end: () => undefined }
     }
-    this.#arriving.add(transport)
     const { clock, log } = this.#options
+    const transport = countedTransport(given, more.transport ?? 'unix')
+    this.#arriving.add(transport)
+    let arrived: Connection | null = null
     accept(transport, {
       hello: Hello,
       clock,
@@ -73,7 +89,7 @@ export class Server {
         this.#arriving.delete(transport)
         const connection = new Connection({
           wire,
-          identity: this.#identity(hello, scope),
+          identity: this.#identity(hello, scope, more.rooms ?? null),
           gate: this.#gate,
           methods: this.#methods,
           clock,
@@ -88,6 +104,7 @@ export class Server {
             if (this.#connections.size === 0) this.#whenEmpty?.()
           },
         })
+        arrived = connection
         this.#connections.add(connection)
         log.debug(describe(connection.identity), 'connection')
         return connection.handlers
@@ -97,6 +114,12 @@ export class Server {
       // The other side was told where it could be; probes that only connect are daily business.
       log.debug({ err: error }, 'handshake failed')
     })
+    return {
+      end: (error) => {
+        if (arrived) arrived.refuse(error)
+        else transport.destroy()
+      },
+    }
   }
 
   /** Rooms are ready: what was held runs. */
@@ -106,6 +129,15 @@ export class Server {
 
   get rooms(): Rooms | null {
     return this.#gate.rooms
+  }
+
+  /** Resolves when they are ready. */
+  whenReady(): Promise<Rooms> {
+    return this.#gate.wait()
+  }
+
+  get stopping(): boolean {
+    return this.#stopping
   }
 
   /** Tells all that the daemon goes, and takes no new work from now on. */
@@ -160,13 +192,19 @@ export class Server {
     }
   }
 
-  #identity(hello: ParsedHello, scope: Scope): PeerIdentity {
+  /** An id that no other connection of this daemon has. */
+  nextConnectionId(): string {
+    return String(++this.#accepted)
+  }
+
+  #identity(hello: ParsedHello, scope: Scope, rooms: PeerIdentity['rooms'] | null): PeerIdentity {
     return {
-      connectionId: String(++this.#accepted),
+      connectionId: this.nextConnectionId(),
       clientInstance: hello.client_instance,
       label: cleanLabel(hello.label, hello.client.name),
       kind: hello.kind,
       scope,
+      rooms: rooms ?? null,
     }
   }
 

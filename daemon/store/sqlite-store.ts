@@ -11,6 +11,7 @@ import Database from 'better-sqlite3'
 import type { Logger } from 'pino'
 import { RoomdError } from '../../protocol/errors.ts'
 import { programFile } from '../../protocol/programs.ts'
+import { measures } from '../measures.ts'
 import { setUpConnection } from './connection.ts'
 import { isDamage } from './inspect.ts'
 import type { SqlValue, Store, StoreHealth, WriteUnit } from './store.ts'
@@ -52,6 +53,8 @@ export class SqliteStore implements Store {
   #head = 0
   /** Number of the first unit in `#waiting`. */
   #first = 0
+  /** The first unit of each commit under way, and when it was handed over. */
+  readonly #flushedAt: { readonly unit: number; readonly at: number }[] = []
   #barriers: { readonly upTo: number; readonly resolve: () => void }[] = []
 
   #state: StoreHealth['state']
@@ -92,6 +95,7 @@ export class SqliteStore implements Store {
       this.#queue(unit)
       if (this.#flushing) return
       this.#flushing = true
+      this.#flushedAt.push({ unit: this.#first + this.#waiting.length - 1, at: performance.now() })
       // After everything that this turn of the loop still has to do: all of it is one commit.
       setImmediate(() => this.#flush())
     })
@@ -272,8 +276,10 @@ export class SqliteStore implements Store {
       const { code, sqlite, message: said } = failures[0]
       this.#log.error({ code, sqlite, failed: failures.length, of: count }, said)
     }
+    measures.failedUnits += failures.length
     for (let i = 0; i < count; i++) {
       const number = this.#first + this.#head
+      if (this.#flushedAt[0]?.unit === number) this.#observe()
       const caller = this.#waiting[this.#head++]
       const failure = failed.get(number)
       if (failure)
@@ -287,6 +293,11 @@ export class SqliteStore implements Store {
     }
     const reached = this.#first + this.#head
     while ((this.#barriers[0]?.upTo ?? Infinity) <= reached) this.#barriers.shift()?.resolve()
+  }
+
+  #observe(): void {
+    const flushed = this.#flushedAt.shift()
+    if (flushed) measures.commits.observe(performance.now() - flushed.at)
   }
 
   #endPort(): void {

@@ -21,6 +21,7 @@ const content = (boot_id: BootId) => ({
   version: '1',
   socket: '/s',
   http: null,
+  http_port: null,
   started_at: 5,
 })
 

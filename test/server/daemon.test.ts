@@ -63,7 +63,8 @@ describe('a daemon', () => {
         boot_id: client.welcome.boot_id,
         version: VERSION,
         socket: home.places.socket,
-        http: null,
+        http: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        http_port: expect.any(Number),
         started_at: client.welcome.started_at,
       })
       expect((await client.request(0, 'status')).value).toMatchObject({

@@ -29,6 +29,8 @@ const valid: Record<string, unknown> = {
   fetch_blob: { blob: 'a'.repeat(64) },
   close_room: { notebook_id: uuid },
   shutdown: { boot_id: bootId },
+  create_token: { scope: 'viewer' },
+  revoke_token: { token_id: 'a' },
   get_cell: { cell_id: 'c' },
   edit: { operations: [{ op: 'delete_cell', cell_id: 'c' }] },
   execute: { cell_id: 'c' },

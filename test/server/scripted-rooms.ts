@@ -49,6 +49,8 @@ export class ScriptedPeer implements AttachedPeer {
     this.whispers.push(payload)
   }
 
+  tellPresence(): void {}
+
   touch(): void {
     this.touches++
   }
@@ -108,6 +110,10 @@ export class ScriptedRooms implements Rooms {
 
   instance(): { activation_generation: number; mutation_id: number } {
     return { activation_generation: 7, mutation_id: 11 }
+  }
+
+  executions(): { running: number; queued: number } {
+    return { running: 0, queued: 0 }
   }
 
   counts(): { rooms: number; peers: number; kernels: number } {

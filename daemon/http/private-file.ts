@@ -1,0 +1,53 @@
+/** Small files that only their owner may read: written whole or not at all, and refused when others could have read them. */
+import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { RoomdError } from '../../protocol/errors.ts'
+
+/** The content; null when there is no such file. Throws `forbidden` when it is not ours alone. */
+export function readPrivateFile(path: string): string | null {
+  let descriptor: number
+  try {
+    descriptor = openSync(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw refused(path, (error as Error).message)
+  }
+  try {
+    const stats = fstatSync(descriptor)
+    if (!stats.isFile()) throw refused(path, 'it is no file')
+    if (process.getuid !== undefined) {
+      if (stats.uid !== process.getuid()) throw refused(path, `it belongs to another user (uid ${stats.uid})`)
+      if (stats.mode & 0o077) {
+        throw refused(
+          path,
+          `others may read it (mode ${(stats.mode & 0o777).toString(8)}), so it is no secret`,
+        )
+      }
+    }
+    return readFileSync(descriptor, 'utf8')
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Replaces the file in one step, 0600, durable. */
+export function writePrivateFile(path: string, content: string): void {
+  const temporary = `${path}.${process.pid}.new`
+  const descriptor = openSync(temporary, 'w', 0o600)
+  try {
+    writeFileSync(descriptor, content)
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+  renameSync(temporary, path)
+}
+
+function refused(path: string, why: string): RoomdError {
+  return new RoomdError(
+    'forbidden',
+    `will not use ${path}: ${why}; remove it and restart the daemon, which makes a new one`,
+    {
+      cause: { path },
+    },
+  )
+}
