@@ -100,6 +100,7 @@ export class DaemonLink extends Emitter<{ daemon: DaemonEvent }> {
     const connecting = connect({
       ...this.#identity(),
       env,
+      clock: this.#options.clock,
       autostart: mayStart ? (autostart ?? false) : false,
       settledBelow: this.#options.settledBelow,
       signal: this.#abort.signal,
@@ -129,6 +130,7 @@ export class DaemonLink extends Emitter<{ daemon: DaemonEvent }> {
       url: daemon,
       token,
       kind: 'remote',
+      clock: this.#options.clock,
       signal: this.#abort.signal,
     })
     this.#remote.set(key, connecting)

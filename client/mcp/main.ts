@@ -1,6 +1,6 @@
 /**
  * The MCP server process: behind the proxy its child, or alone. Ends with 0 when its client is gone, and with 75 when a daemon of
- * another version asks for the child of that version. Peers are closed within 2 s of the end, whatever hangs.
+ * another version asks for the child of that version (alone too: what it cannot know of the new daemon, it must not guess). Peers are closed within 2 s of the end, whatever hangs.
  */
 import type { Readable, Writable } from 'node:stream'
 import { takeOverStdout } from './stdout.ts'

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { systemClock } from '../../protocol/clock.ts'
+import { RoomdError } from '../../protocol/errors.ts'
 import { DaemonLink } from './daemon-link.ts'
 import { watchVersion } from './handoff.ts'
 import { lifetime } from './lifetime.ts'
@@ -44,8 +45,10 @@ export async function serve(options: McpOptions & { stdout: Writable }): Promise
   const handedOff = new Promise<'handoff'>((resolve) => {
     handOff = () => resolve('handoff')
   })
-  // Alone there is nobody to start the other version; the protocol has versions of its own, so this one goes on.
-  const stopWatching = proxied ? watchVersion(daemon, () => handOff()) : () => {}
+  const stopWatching = watchVersion(daemon, (from, to) => {
+    if (!proxied) aloneAt(mcp, from, to)
+    handOff()
+  })
 
   mcp.server.oninitialized = () => {
     const rejoin = env.ROOMD_REJOIN
@@ -76,6 +79,19 @@ export async function serve(options: McpOptions & { stdout: Writable }): Promise
   sessions.dispose()
   await within(CLOSE, Promise.allSettled([daemon.close(), mcp.server.close()]))
   return why === 'handoff' ? HANDOFF : 0
+}
+
+/** Nobody is there to send open calls to the next server: they are answered here, and whoever started this one is told. */
+function aloneAt(mcp: McpServer, from: string, to: string): void {
+  const why = `the daemon was replaced: it is version ${to}, and this MCP server was made for ${from}`
+  mcp.settle(
+    new RoomdError(
+      'daemon_replaced',
+      `${why}. The server ends; start it again. What this call began goes on in the daemon`,
+      { retryable: true, next: { tool: 'list_executions', arguments: {} } },
+    ),
+  )
+  process.stderr.write(`roomd mcp: ${why}; it ends with ${HANDOFF}, to be started again\n`)
 }
 
 /** Waits for `work`, but not longer than `ms`. */

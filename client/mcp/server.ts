@@ -24,8 +24,9 @@ import type { ProxyTalk } from './proxy-talk.ts'
 import { readResource } from './resources/reading.ts'
 import { Subscriptions } from './resources/subscriptions.ts'
 import { cellsUri, NOTEBOOKS, templates } from './resources/uri.ts'
+import { errorResult } from './results/errors.ts'
 import type { Sessions } from './sessions/sessions.ts'
-import { callTool } from './tools/dispatch.ts'
+import { type CallResult, callTool } from './tools/dispatch.ts'
 import type { AskUser } from './tools/tool.ts'
 
 export interface McpServerOptions {
@@ -48,6 +49,11 @@ export class McpServer {
   readonly #activities = new Activities()
   readonly #calls = new Set<Promise<unknown>>()
   #ending = false
+  #settle: (result: CallResult) => void = () => {}
+  /** What calls under way are answered with when they cannot be carried to their end. */
+  readonly #settled = new Promise<CallResult>((resolve) => {
+    this.#settle = resolve
+  })
 
   constructor(options: McpServerOptions) {
     this.#options = options
@@ -72,6 +78,11 @@ export class McpServer {
   get label(): string {
     const client = this.server.getClientVersion() as { name: string; title?: string } | undefined
     return (client?.title || client?.name || 'MCP client').slice(0, LABEL_MAX)
+  }
+
+  /** Answers the calls under way, and all that follow, with this error. What they began goes on. */
+  settle(error: RoomdError): void {
+    this.#settle(errorResult(error))
   }
 
   /** Ends subscriptions; calls under way are left alone, and what they started goes on. */
@@ -137,7 +148,7 @@ export class McpServer {
     }
     extra.signal.addEventListener('abort', cancel, { once: true })
     try {
-      const result = await callTool(params.name, params.arguments, {
+      const call = callTool(params.name, params.arguments, {
         sessions,
         daemon,
         activities: this.#activities,
@@ -148,7 +159,7 @@ export class McpServer {
         progress: teller ? (text) => teller.add(text) : null,
         ask: this.#ask,
       })
-      return { ...result }
+      return { ...(await Promise.race([call, this.#settled])) }
     } finally {
       extra.signal.removeEventListener('abort', cancel)
       teller?.dispose()

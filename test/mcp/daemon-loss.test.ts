@@ -78,6 +78,9 @@ test('a new child rejoins what the proxy names, and calls that come before wait 
     signal(first.pid, 'SIGKILL')
     const path = join(home.work, 'a.ipynb')
     const second = await startChild(home, { env: { ROOMD_CLIENT_INSTANCE: instance, ROOMD_REJOIN: path } })
+    // The first thing that many clients ask.
+    const listed = await second.must('list_active_notebooks')
+    expect(listed.structured.active).toBe(made.structured.notebook_id)
     const cells = await second.must('get_all_cells')
     expect(cells.structured.total).toBe(1)
     expect(await news(second, 'rejoin')).toMatchObject({

@@ -110,19 +110,32 @@ test('a daemon of another version: the child says where to go on and exits with 
     }
   }))
 
-test('without a proxy, a daemon of another version is no reason to end', () =>
+test('alone too: calls under way are answered before it exits with 75', () =>
   withHome(async (home) => {
     const socket = join(home.path, 'scripted.sock')
     const first = await ScriptedDaemon.start(socket)
     const child = await startRaw(home, { env: { ROOMD_SOCKET: socket } })
-    await until('it to be there', () => first.live.length === 1)
+    writeFileSync(join(home.work, 'x.ipynb'), '{}')
+    await child.request(2, 'tools/call', call('connect_notebook', { path: 'x.ipynb' }))
+    // Nobody answers it: a call that goes on when the daemon is replaced.
+    first.script.request = () => {}
+    const open = child.request(3, 'tools/call', call('get_all_cells'))
+    await until('the call to be made', () =>
+      first.requests.some(({ request }) => request.method === 'get_cells'),
+    )
     await first.kill()
-    const second = await ScriptedDaemon.start(socket, { welcome: { version: '9.9.9' } as object })
+    const second = await ScriptedDaemon.start(socket, {
+      welcome: { version: '9.9.9' } as object,
+      request: () => {},
+    })
     try {
-      await until('it to be back', () => second.live.length === 1)
-      expect((await child.request(2, 'ping')).result).toEqual({})
-      child.closeStdin()
-      expect(await within('its end', child.exited)).toEqual({ code: 0, signal: null })
+      expect((await open).result).toMatchObject({
+        isError: true,
+        structuredContent: { error: { code: 'daemon_replaced', retryable: true } },
+      })
+      expect(await within('its end', child.exited)).toEqual({ code: 75, signal: null })
+      expect(child.stderr.text).toContain('it is version 9.9.9')
+      expect(child.stdout.text).not.toContain('notifications/roomd/child')
     } finally {
       await second.kill()
     }

@@ -8,6 +8,7 @@ import type { DaemonLink } from '../daemon-link.ts'
 import { capabilitiesOf, kernelBrief } from '../results/connected.ts'
 import { isBlobRef, structuredCell, structuredSummary } from '../results/structured.ts'
 import type { Sessions } from '../sessions/sessions.ts'
+import { textOf } from '../sessions/target.ts'
 import { parseUri } from './uri.ts'
 
 export interface ResourceContent {
@@ -31,6 +32,7 @@ export async function readResource(
   switch (name.kind) {
     case 'notebooks': {
       const client = await daemon.local()
+      const pending = await sessions.pendingRejoin(0, signal)
       const { rooms } = await client.call('list_rooms', {})
       const { active, parked } = sessions
       return json(uri, {
@@ -42,6 +44,7 @@ export async function readResource(
           kernel: kernel && { name: kernel.name, state: kernel.state },
         })),
         active: active?.notebookId ?? null,
+        ...(pending && !active ? { pending_rejoin: textOf(pending) } : {}),
         parked: parked.map(({ notebook_id, path }) => ({ notebook_id, path })),
       })
     }

@@ -1,6 +1,6 @@
 /** Why there is no active session, and the call that brings the last one back. */
 import { type ErrorCode, RoomdError } from '../../../protocol/errors.ts'
-import { connectArguments, type Target } from './target.ts'
+import { connectArguments, type Target, textOf } from './target.ts'
 
 export type DropReason = 'switched' | 'evicted' | 'disconnected' | 'daemon_lost' | 'superseded'
 
@@ -51,4 +51,29 @@ export function noSessionError(drop: Drop | null): RoomdError {
     `no notebook is active: the last was ${name}; ${words[reason]}${said}. ${advice}`,
     { retryable: reason === 'daemon_lost', cause: { reason, notebook_id, path }, next },
   )
+}
+
+/** Where waiting was given up: what is still on its way, and how to go on. */
+export function stillComingError(waited: { ms: number; target: Target | null; away: boolean }): RoomdError {
+  const { ms, target, away } = waited
+  const what = target
+    ? `the session of ${textOf(target)} is still being brought back`
+    : 'the notebook that is to be active is still being opened'
+  const why = away ? '; the daemon does not answer' : ''
+  return new RoomdError(
+    away ? 'daemon_lost' : 'notebook_not_ready',
+    `${what} after ${ms / 1000} s${why}. Nothing was done. It goes on in the background; call again`,
+    {
+      retryable: true,
+      ...(target ? { cause: { pending_rejoin: textOf(target) } } : {}),
+      next: target
+        ? { tool: 'connect_notebook', arguments: connectArguments(target) }
+        : { tool: 'list_active_notebooks', arguments: {} },
+    },
+  )
+}
+
+/** Why a session was lost, by what its room failed with. */
+export function reasonOf(error: RoomdError): DropReason {
+  return error.code === 'notebook_unavailable' || error.code === 'not_found' ? 'evicted' : 'daemon_lost'
 }

@@ -3,22 +3,23 @@
  * lost. What wins a race is decided in `activations.ts`; here is what attaching, parking and losing do.
  */
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import type { Clock } from '../../../protocol/clock.ts'
 import { RoomdError } from '../../../protocol/errors.ts'
-import type { Client, RoomTarget } from '../../sdk/client.ts'
 import { Emitter } from '../../sdk/emitter.ts'
 import type { Room } from '../../sdk/room.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
 import type { DaemonLink } from '../daemon-link.ts'
 import { Activations, type Flight, supersededError } from './activations.ts'
-import { nextConnect, openBound, roomTarget } from './attaching.ts'
-import { type Drop, type DropReason, noSessionError } from './drop.ts'
-import { Guests, type Lease, type Opened } from './guests.ts'
+import { nextConnect } from './attaching.ts'
+import { type Drop, type DropReason, noSessionError, reasonOf, stillComingError } from './drop.ts'
+import { Guests, type Lease } from './guests.ts'
+import { type Attached, type CreateWanted, Opener } from './opener.ts'
 import { type Parked, ParkedSessions, park } from './parked.ts'
+import { type RejoinOutcome as Outcome, Rejoining } from './rejoining.ts'
 import { Session } from './session.ts'
 import { type Since, sinceParked } from './since.ts'
-import { canonicalPath, idKey, keyOf, parseTarget, pathKey, type Target } from './target.ts'
+import { canonicalPath, keyOf, namesOf, parseTarget, pathKey, type Target } from './target.ts'
+import { unlessLate } from './unless-late.ts'
 
 export interface SessionsOptions {
   readonly daemon: DaemonLink
@@ -42,33 +43,27 @@ export interface ConnectOptions {
   readonly check?: ((room: Room) => void) | undefined
 }
 
-export type CreateWanted = Extract<RoomTarget, { create: unknown }>['create']
-
 export interface Disconnected {
   readonly notebook_id: string | null
   readonly path: string | null
   readonly was: 'active' | 'parked' | 'pending_rejoin'
 }
 
-export type RejoinOutcome =
-  | { readonly outcome: 'succeeded'; readonly session: Session }
-  | { readonly outcome: 'failed'; readonly reason: string }
-  /** Somebody asked for something else meanwhile. */
-  | { readonly outcome: 'none' }
+export type RejoinOutcome = Outcome<Session>
 
-const REJOIN_ATTEMPTS = 4
-/** Milliseconds between two attempts to rejoin. */
-const REJOIN_PAUSE = 1_000
+/** Milliseconds a call waits for a session that is on its way, whatever it is that takes the time. */
+const PATIENCE = 10_000
 
 export class Sessions extends Emitter<{ changed: undefined }> {
   readonly #options: SessionsOptions
   readonly #activations: Activations<Session>
   readonly #parked = new ParkedSessions()
   readonly #guests: Guests
+  readonly #opener: Opener
+  readonly #rejoining: Rejoining<Session>
   /** Sessions whose room was made by the call that attached it. */
   readonly #created = new WeakSet<Session>()
   #lastDrop: Drop | null = null
-  #rejoining: { readonly target: Target; readonly done: Promise<RejoinOutcome> } | null = null
   #disposed = false
 
   constructor(options: SessionsOptions) {
@@ -80,6 +75,17 @@ export class Sessions extends Emitter<{ changed: undefined }> {
       reusable: (session) => session.bound,
       discard: (session) => this.#discard(session),
       displaced: (session) => this.#displaced(session),
+    })
+    this.#opener = new Opener(options.daemon, (generation) => this.#activations.raise(generation))
+    this.#rejoining = new Rejoining({
+      clock: options.clock,
+      // Nothing is brought back at the end.
+      epoch: () => (this.#disposed ? -1 : this.#activations.epoch),
+      reachable: async (target) => target.kind === 'remote' || options.daemon.whenever(),
+      attempt: (target) => this.#rejoin(target),
+      failed: (target, reason, message) => {
+        this.#lastDrop = { ...namesOf(target), target, reason, message }
+      },
     })
     options.daemon.on('daemon', (event) => {
       if (event.state !== 'connected' && event.state !== 'replaced') return
@@ -102,7 +108,7 @@ export class Sessions extends Emitter<{ changed: undefined }> {
 
   /** What the proxy has a new child rejoin: the active session, or one that is being rejoined. */
   get handoffTarget(): Target | null {
-    return this.active?.target ?? this.#rejoining?.target ?? null
+    return this.active?.target ?? this.#rejoining.target
   }
 
   /** A target as an argument names it. Throws `invalid_argument`. */
@@ -116,8 +122,9 @@ export class Sessions extends Emitter<{ changed: undefined }> {
   async connect(target: Target, options: ConnectOptions = {}): Promise<Connected> {
     const request = {
       key: keyOf(target),
-      aliases: () => this.#aliases(target),
-      attach: (flight: Flight) => this.#attach(target, flight, options.check),
+      aliases: () => this.#opener.aliases(target),
+      attach: async (flight: Flight) =>
+        this.#session(await this.#opener.attach(target, flight, options.check)),
     }
     return this.#activated(request, options.signal)
   }
@@ -129,7 +136,11 @@ export class Sessions extends Emitter<{ changed: undefined }> {
   ): Promise<Connected> {
     const request = {
       key: `create:${randomUUID()}`,
-      attach: (flight: Flight) => this.#attachNew(wanted, flight, options.mutationId),
+      attach: async (flight: Flight) => {
+        const session = this.#session(await this.#opener.attachNew(wanted, flight, options.mutationId))
+        this.#created.add(session)
+        return session
+      },
     }
     return this.#activated(request, options.signal)
   }
@@ -173,11 +184,11 @@ export class Sessions extends Emitter<{ changed: undefined }> {
       active.dispose()
       return { notebook_id: active.notebookId, path: active.path, was: 'active' }
     }
-    const rejoining = this.#rejoining
-    if (rejoining && (!target || keyOf(rejoining.target) === keyOf(target))) {
+    const rejoining = this.#rejoining.target
+    if (rejoining && (!target || keyOf(rejoining) === keyOf(target))) {
       this.#activations.intend()
-      this.#rejoining = null
-      return { ...namesOf(rejoining.target), was: 'pending_rejoin' }
+      this.#rejoining.callOff()
+      return { ...namesOf(rejoining), was: 'pending_rejoin' }
     }
     if (!target) throw noSessionError(this.#lastDrop)
     throw new RoomdError(
@@ -187,52 +198,22 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     )
   }
 
-  /**
-   * Brings a session back in the background: 4 attempts. Yields to whatever the user asks for meanwhile. A room that is gone and a
-   * saved path that no longer exists are not tried again; a path never falls back to an id.
-   */
+  /** Brings a session back in the background; see rejoining.ts. Rejects only at the end of this process. */
   rejoin(target: Target): Promise<RejoinOutcome> {
-    const done = this.#rejoin(target).finally(() => {
-      if (this.#rejoining?.done === done) this.#rejoining = null
-    })
-    this.#rejoining = { target, done }
-    return done
+    return this.#rejoining.start(target)
   }
 
-  async #rejoin(target: Target): Promise<RejoinOutcome> {
-    const { daemon, clock } = this.#options
-    const { epoch } = this.#activations
-    // Yields first, so that the caller has noted that this is under way.
-    await Promise.resolve()
-    if (target.kind !== 'remote') await daemon.whenever()
-    for (let attempt = 1; ; attempt++) {
-      if (this.#disposed || this.#activations.epoch !== epoch) return { outcome: 'none' }
-      if (target.kind === 'path' && !existsSync(target.path)) {
-        const reason = `there is no file ${target.path} any more`
-        this.#lastDrop = { reason: 'evicted', notebook_id: null, path: target.path, target, message: reason }
-        return { outcome: 'failed', reason }
-      }
-      try {
-        const request = {
-          key: keyOf(target),
-          aliases: () => this.#aliases(target),
-          attach: (flight: Flight) => this.#attach(target, flight),
-        }
-        const session = await this.#activations.rejoin(request, () => !this.#disposed)
-        if (!session) return { outcome: 'none' }
-        this.#parked.take(session.notebookId)
-        this.emit('changed', undefined)
-        return { outcome: 'succeeded', session }
-      } catch (error) {
-        if (!(error instanceof RoomdError)) throw error
-        if (this.#activations.epoch !== epoch || this.#disposed) return { outcome: 'none' }
-        if (!error.retryable || attempt === REJOIN_ATTEMPTS) {
-          this.#lastDrop = { ...namesOf(target), target, reason: reasonOf(error), message: error.message }
-          return { outcome: 'failed', reason: error.message }
-        }
-      }
-      await new Promise<void>((resolve) => clock.after(REJOIN_PAUSE, resolve))
+  async #rejoin(target: Target): Promise<Session | null> {
+    const request = {
+      key: keyOf(target),
+      aliases: () => this.#opener.aliases(target),
+      attach: async (flight: Flight) => this.#session(await this.#opener.attach(target, flight)),
     }
+    const session = await this.#activations.rejoin(request, () => !this.#disposed)
+    if (!session) return null
+    this.#parked.take(session.notebookId)
+    this.emit('changed', undefined)
+    return session
   }
 
   // --- rooms for calls -----------------------------------------------------------------------------------------------
@@ -243,25 +224,42 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     const target = this.target(notebook)
     const { active } = this
     if (active?.keys.includes(keyOf(target))) return active.lease()
-    return this.#guests.lease(keyOf(target), () => this.#open(target), signal)
+    return this.#guests.lease(keyOf(target), () => this.#opener.guest(target), signal)
   }
 
-  /** The active session; waits for one that is on its way. */
+  /** The active session; waits for one that is on its way, within one deadline for all that may happen meanwhile. */
   async #mustBeActive(signal: AbortSignal | undefined): Promise<Session> {
+    const { daemon, clock } = this.#options
+    const end = clock.now() + PATIENCE
     for (;;) {
       const { active } = this
       if (active) return active
-      const pending = this.#activations.pending ?? this.#rejoining?.done
+      const pending = this.#activations.pending ?? this.#rejoining.done
       if (!pending) throw noSessionError(this.#lastDrop)
-      // A rejoin waits for a daemon for as long as it takes; a call waits no longer than any call does.
-      if (this.#rejoining && this.#rejoining.target.kind !== 'remote')
-        await unlessAborted(this.#options.daemon.local(), signal, 'waiting for the daemon')
-      await unlessAborted(
-        pending.then(() => {}),
-        signal,
-        'waiting for the session',
-      )
+      // A rejoin waits for a daemon without asking for one; a call dials, and starts it where that is allowed.
+      const local = this.#rejoining.target !== null && this.#rejoining.target.kind !== 'remote'
+      const coming = Promise.all([pending, local ? daemon.local() : null]).then(() => true)
+      const came = unlessLate(clock, end - clock.now(), coming)
+      if (!(await unlessAborted(came, signal, 'waiting for the session'))) {
+        const target = this.#rejoining.target
+        const away = target?.kind !== 'remote' && !daemon.present?.connected
+        throw stillComingError({ ms: PATIENCE, target, away })
+      }
     }
+  }
+
+  /** The target of a rejoin that is under way. Waits for its end, but not longer than `ms`. */
+  async pendingRejoin(ms: number, signal?: AbortSignal): Promise<Target | null> {
+    const { done } = this.#rejoining
+    if (done) {
+      const ended = done.then(
+        () => true,
+        () => true,
+      )
+      const came = unlessLate(this.#options.clock, ms, ended)
+      await unlessAborted(came, signal, 'waiting for the session')
+    }
+    return this.active ? null : this.#rejoining.target
   }
 
   /** What a call is told that failed with the room it used: why the session was lost, where it was that. */
@@ -278,55 +276,7 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     this.#guests.dispose()
   }
 
-  // --- attaching -----------------------------------------------------------------------------------------------------
-
-  async #attach(target: Target, flight: Flight, check?: (room: Room) => void): Promise<Session> {
-    const client = await this.#options.daemon.for(target)
-    this.#activations.raise(client.welcome?.activation_generation ?? 0)
-    const generation = flight.takeGeneration()
-    const { room, bootId } = await openBound(client, roomTarget(target), {
-      generation,
-      signal: flight.signal,
-    })
-    flight.alias(idKey(room.id))
-    try {
-      check?.(room)
-    } catch (error) {
-      await room.close()
-      throw error
-    }
-    return this.#session({ room, client, target, generation, bootId })
-  }
-
-  async #attachNew(wanted: CreateWanted, flight: Flight, mutationId: number | undefined): Promise<Session> {
-    const client = await this.#options.daemon.local()
-    this.#activations.raise(client.welcome?.activation_generation ?? 0)
-    const generation = flight.takeGeneration()
-    const { room, bootId } = await openBound(
-      client,
-      { create: wanted },
-      { generation, signal: flight.signal, mutationId },
-    )
-    flight.alias(idKey(room.id))
-    const target = { kind: 'id', id: room.id } as const
-    const session = this.#session({ room, client, target, generation, bootId })
-    this.#created.add(session)
-    return session
-  }
-
-  async #open(target: Target): Promise<Opened> {
-    const client = await this.#options.daemon.for(target)
-    const { room } = await openBound(client, roomTarget(target), {})
-    return { room, client }
-  }
-
-  #session(parts: {
-    room: Room
-    client: Client
-    target: Target
-    generation: number
-    bootId: string
-  }): Session {
+  #session(parts: Attached): Session {
     return new Session({
       ...parts,
       lost: (session, error) => this.#lost(session, error),
@@ -335,15 +285,6 @@ export class Sessions extends Emitter<{ changed: undefined }> {
         this.emit('changed', undefined)
       },
     })
-  }
-
-  /** Other keys of a target, as the daemon knows them now. */
-  async #aliases(target: Target): Promise<readonly string[]> {
-    if (target.kind === 'remote') return []
-    const client = await this.#options.daemon.local()
-    const name = target.kind === 'path' ? target.path : target.id
-    const { room } = await client.call('find_room', { room: name })
-    return [idKey(room.notebook_id), ...(room.path === null ? [] : [pathKey(canonicalPath(room.path))])]
   }
 
   // --- losing --------------------------------------------------------------------------------------------------------
@@ -386,15 +327,4 @@ export class Sessions extends Emitter<{ changed: undefined }> {
     }
     this.emit('changed', undefined)
   }
-}
-
-function namesOf(target: Target): { notebook_id: string | null; path: string | null } {
-  return {
-    notebook_id: target.kind === 'path' ? null : target.id,
-    path: target.kind === 'path' ? target.path : null,
-  }
-}
-
-function reasonOf(error: RoomdError): DropReason {
-  return error.code === 'notebook_unavailable' || error.code === 'not_found' ? 'evicted' : 'daemon_lost'
 }

@@ -115,3 +115,11 @@ export function connectArguments(target: Target): Record<string, string> {
       return { target: target.url }
   }
 }
+
+/** As results name it. */
+export function namesOf(target: Target): { notebook_id: string | null; path: string | null } {
+  return {
+    notebook_id: target.kind === 'path' ? null : target.id,
+    path: target.kind === 'path' ? target.path : null,
+  }
+}

@@ -6,14 +6,21 @@ import type { Room } from '../../sdk/room.ts'
 import { connectedResult } from '../results/connected.ts'
 import { text } from '../results/content.ts'
 import { counted } from '../results/model-text.ts'
-import { pathOf, type Target } from '../sessions/target.ts'
+import { namesOf, pathOf, type Target, textOf } from '../sessions/target.ts'
 import { withRoom } from './room.ts'
 import { ConnectedShape, notebook, RoomShape } from './shapes.ts'
 import { changes, defineTool, reads, settles, type ToolContext } from './tool.ts'
 
+/** Milliseconds a list waits for a rejoin to end, so that it can say what is active. */
+const REJOIN_WAIT = 1_000
+
 const ListShape = z.object({
   notebooks: z.array(RoomShape),
   active: z.string().optional(),
+  /** The session that is being brought back; it is active soon, and calls wait for it. */
+  pending_rejoin: z
+    .object({ target: z.string(), notebook_id: z.string().optional(), path: z.string().optional() })
+    .optional(),
   parked: z.array(
     z.object({
       notebook_id: z.string(),
@@ -32,13 +39,15 @@ export const listActiveNotebooks = defineTool({
   annotations: reads,
   input: z.strictObject({}),
   output: ListShape,
-  async run({ daemon, sessions }) {
+  async run({ daemon, sessions, signal }) {
     const client = await daemon.local()
+    const pending = await sessions.pendingRejoin(REJOIN_WAIT, signal)
     const { rooms } = await client.call('list_rooms', {})
     const { active, parked } = sessions
     const lines = rooms.map((room) => roomLine(room, room.notebook_id === active?.notebookId))
     if (active?.origin === 'remote')
       lines.push(`* ${active.notebookId}  ${active.path ?? 'untitled'}  remote (active)`)
+    if (pending) lines.push(`${textOf(pending)} is being brought back; calls wait for it.`)
     if (parked.length > 0)
       lines.push(
         `Parked: ${parked.map((entry) => entry.path ?? entry.notebook_id).join(', ')} (connect_notebook goes back to one).`,
@@ -47,6 +56,7 @@ export const listActiveNotebooks = defineTool({
       structured: {
         notebooks: rooms.map(structuredRoom),
         ...(active ? { active: active.notebookId } : {}),
+        ...(pending && !active ? { pending_rejoin: structuredTarget(pending) } : {}),
         parked: parked.map(({ notebook_id, path, doc_seq, event_seq }) => ({
           notebook_id,
           ...(path === null ? {} : { path }),
@@ -293,6 +303,15 @@ export const showNotebook = defineTool({
     })
   },
 })
+
+function structuredTarget(target: Target): Record<string, unknown> {
+  const { notebook_id, path } = namesOf(target)
+  return {
+    target: textOf(target),
+    ...(notebook_id === null ? {} : { notebook_id }),
+    ...(path === null ? {} : { path }),
+  }
+}
 
 function structuredRoom(room: RoomSummary): Record<string, unknown> {
   const { notebook_id, path, title, kind, state, source_state, peers, kernel, queue, memory } = room
