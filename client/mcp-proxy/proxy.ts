@@ -27,6 +27,7 @@ import { PeerRequests } from './peer-requests.ts'
 import { reconnectTool } from './reconnect.ts'
 import type { RestartControl } from './restart-control.ts'
 import { SessionTracker } from './session-tracker.ts'
+import type { SignOfLife } from './signs-of-life.ts'
 import { type ReadyChild, Supervisor } from './supervisor.ts'
 import type { Advertised } from './tool-list.ts'
 
@@ -47,6 +48,8 @@ export interface ProxyOptions {
   readonly cwd: string
   readonly log: (text: string) => void
   readonly control?: RestartControl
+  /** For tests: whether a process is at work. */
+  readonly signs?: (pid: number) => SignOfLife | null
 }
 
 /** The first child starts this long after the client's `initialized`, unless a call needs it: the tool list comes first. */
@@ -116,6 +119,7 @@ export class McpProxy {
         log,
       },
       ...(options.control === undefined ? {} : { control: options.control }),
+      ...(options.signs === undefined ? {} : { signs: options.signs }),
     })
     this.#forwarding = new Forwarding({
       clock,

@@ -2,7 +2,7 @@
  * Decides what follows a child's end: a start at once, a start a little later, or a pause. A pure state machine; time is the clock's.
  * Crashes and version handoffs (exit 75) have budgets of their own, so that an upgrade in several steps never looks like a crash loop.
  * Every end that was not asked for is counted, however it came about: a process that could not be started counts like one
- * that died.
+ * that died. Starts that fail one after the other count however long each took: a slow failure is no lesser one.
  */
 import type { Clock } from '../../protocol/clock.ts'
 
@@ -20,7 +20,8 @@ export const HANDOFF_BUDGET: Budget = { ends: 10, windowMs: 60_000, pauseMs: 60_
 const CRASH_DELAYS = [0, 100, 250, 500]
 
 export type End =
-  | { readonly kind: 'crash'; readonly detail: string }
+  /** `unready`: before it could be used. */
+  | { readonly kind: 'crash'; readonly detail: string; readonly unready?: boolean }
   | { readonly kind: 'handoff'; readonly detail: string }
   | { readonly kind: 'asked'; readonly detail: string }
 
@@ -41,6 +42,8 @@ export class RestartControl {
   #crashes: number[] = []
   #handoffs: number[] = []
   #pause: Pause | null = null
+  /** Starts that failed since a child was ready. */
+  #failedStarts = 0
 
   constructor(clock: Clock, budgets = { crash: CRASH_BUDGET, handoff: HANDOFF_BUDGET }) {
     this.#clock = clock
@@ -51,6 +54,11 @@ export class RestartControl {
   get pause(): Pause | null {
     if (this.#pause !== null && this.#clock.now() >= this.#pause.until) this.reset()
     return this.#pause
+  }
+
+  /** A child can be used. */
+  ready(): void {
+    this.#failedStarts = 0
   }
 
   /** Tells of one end. During a pause it changes nothing. */
@@ -66,6 +74,10 @@ export class RestartControl {
       case 'crash': {
         this.#crashes = this.#counted(this.#crashes, this.#budgets.crash)
         const count = this.#crashes.length
+        this.#failedStarts = end.unready ? this.#failedStarts + 1 : 0
+        const { ends } = this.#budgets.crash
+        if (count < ends && this.#failedStarts >= ends)
+          return this.#paused(`${this.#failedStarts} starts in a row that failed`, this.#budgets.crash, end)
         return this.#decide(count, this.#budgets.crash, end, CRASH_DELAYS[count - 1] ?? 500)
       }
     }
@@ -74,6 +86,7 @@ export class RestartControl {
   reset(): void {
     this.#crashes = []
     this.#handoffs = []
+    this.#failedStarts = 0
     this.#pause = null
   }
 
@@ -85,9 +98,13 @@ export class RestartControl {
   #decide(count: number, budget: Budget, end: End, afterMs: number): Decision {
     if (count < budget.ends) return { kind: 'start', afterMs }
     const what = end.kind === 'handoff' ? 'version handoffs' : 'ends'
+    return this.#paused(`${count} ${what} within ${budget.windowMs / 1000} s`, budget, end)
+  }
+
+  #paused(what: string, budget: Budget, end: End): Decision {
     this.#pause = {
       until: this.#clock.now() + budget.pauseMs,
-      reason: `${count} ${what} within ${budget.windowMs / 1000} s; the last: ${end.detail}`,
+      reason: `${what}; the last: ${end.detail}`,
     }
     return { kind: 'pause', pause: this.#pause }
   }

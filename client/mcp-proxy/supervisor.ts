@@ -9,7 +9,9 @@
 import type { Clock } from '../../protocol/clock.ts'
 import { Child, type ChildEnd, type ChildEvents, HANDOFF_CODE, type LaunchSpec, titleOf } from './child.ts'
 import type { JsonObject } from './jsonrpc.ts'
+import { waitPatiently } from './patience.ts'
 import { type End, type Pause, RestartControl } from './restart-control.ts'
+import { type SignOfLife, signOfLife } from './signs-of-life.ts'
 
 export interface SupervisorEvents extends Pick<ChildEvents, 'message' | 'tooLong' | 'log'> {
   /** The child answered `initialize`; messages may be sent. `since`: the ends since the last one that was ready, oldest first. */
@@ -34,10 +36,9 @@ export interface SupervisorOptions {
   readonly initializeParams: () => JsonObject
   readonly events: SupervisorEvents
   readonly control?: RestartControl
+  /** For tests: whether a process is at work. */
+  readonly signs?: (pid: number) => SignOfLife | null
 }
-
-/** How long a child may take to answer `initialize`. Five that never answer fit into the crash budget's window, so they end in a pause. */
-export const HANDSHAKE_BOUND = 6000
 
 type State =
   | { readonly kind: 'idle' }
@@ -157,12 +158,19 @@ export class Supervisor {
         ended: (end, ended) => this.#ended(end, ended),
       })
     } catch (error) {
-      this.#follow(null, { kind: 'crash', detail: `could not be started: ${(error as Error).message}` })
+      this.#follow(null, {
+        kind: 'crash',
+        detail: `could not be started: ${(error as Error).message}`,
+        unready: true,
+      })
       return
     }
-    const cancel = clock.after(HANDSHAKE_BOUND, () =>
-      this.#fail(child, `did not answer initialize within ${HANDSHAKE_BOUND / 1000} s`),
-    )
+    const { signs = signOfLife } = this.#options
+    const cancel = waitPatiently({
+      clock,
+      look: () => (child.pid === undefined ? null : signs(child.pid)),
+      over: (reason) => this.#fail(child, reason),
+    })
     this.#state = { kind: 'starting', child, cancel }
     child.request('initialize', this.#options.initializeParams()).then(
       (initialized) => this.#greeted(child, initialized),
@@ -175,6 +183,7 @@ export class Supervisor {
     this.#state.cancel()
     child.send({ kind: 'notification', method: 'notifications/initialized', params: undefined })
     this.#state = { kind: 'ready', child }
+    this.#control.ready()
     const since = this.#since
     this.#since = []
     this.#options.events.ready(child, { title: titleOf(initialized), initialized, since })
@@ -195,7 +204,8 @@ export class Supervisor {
     const detail = this.#reason ?? end.detail
     if (state.kind === 'ending') this.#follow(child, { kind: 'asked', detail })
     else if (end.code === HANDOFF_CODE) this.#follow(child, { kind: 'handoff', detail })
-    else this.#follow(child, { kind: 'crash', detail })
+    else
+      this.#follow(child, { kind: 'crash', detail, ...(state.kind === 'starting' ? { unready: true } : {}) })
   }
 
   #follow(child: Child | null, end: End): void {

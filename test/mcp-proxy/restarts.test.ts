@@ -237,11 +237,58 @@ test('a child that does not answer initialize is ended, and counts', async () =>
         clock.advance(n === 5 ? 0 : 500)
       }
       expect(text(await bench.result(id))).toContain(
-        '5 ends within 30 s; the last: did not answer initialize within 6 s',
+        '5 ends within 30 s; the last: did not answer initialize within 6 s, and did nothing',
       )
     },
     { silent: true },
-    { clock },
+    { clock, signs: () => ({ cpu: 0, busy: false }) },
+  )
+})
+
+test('a child that is slow but at work is waited for, and is no crash', async () => {
+  const clock = new ManualClock()
+  let cpu = 0
+  await withBench(
+    async (bench) => {
+      await bench.hello()
+      const id = bench.tool('look')
+      clock.advance(25)
+      await until('it to listen', () => bench.heard.some((message) => message.method === 'initialize'))
+      // Far beyond the bound for a deaf one.
+      for (let seconds = 0; seconds < 40; seconds += 2) {
+        cpu++
+        clock.advance(2_000)
+      }
+      expect(bench.answers(id)).toEqual([])
+      bench.release('awake')
+      expect(text(await bench.result(id))).toBe('done look')
+      expect(bench.starts).toHaveLength(1)
+    },
+    { asleep: 'awake' },
+    { clock, signs: () => ({ cpu, busy: false }) },
+  )
+})
+
+test('five children in a row that work and never answer are a pause too, however long that took', async () => {
+  const clock = new ManualClock()
+  await withBench(
+    async (bench) => {
+      await bench.hello()
+      const id = bench.tool('look')
+      for (let n = 1; n <= 5; n++) {
+        await until(`child ${n} to listen`, () => {
+          return bench.heard.filter((message) => message.method === 'initialize').length === n
+        })
+        clock.advance(60_000)
+        await ended(bench, n)
+        clock.advance(n === 5 ? 0 : 500)
+      }
+      expect(text(await bench.result(id))).toContain(
+        '5 starts in a row that failed; the last: did not answer initialize within 60 s',
+      )
+    },
+    { silent: true },
+    { clock, signs: () => ({ cpu: 0, busy: true }) },
   )
 })
 

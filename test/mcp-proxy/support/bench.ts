@@ -33,6 +33,8 @@ export interface Plan {
   exit?: number
   refuse?: string
   silent?: boolean
+  /** Answers `initialize` when this file exists. */
+  asleep?: string
   stubborn?: boolean
   rejoin?: JsonObject
   before?: string[]

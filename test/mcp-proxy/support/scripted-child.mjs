@@ -2,7 +2,7 @@
  * A child for the proxy's tests: speaks JSON-RPC on stdio and does what the arguments of its calls say. It stands for child and
  * daemon together: `<folder>/effects` is the daemon's memory of mutation ids, in which a base is written once however often it comes.
  *
- * Folder (env SCRIPT): `plan.json` is read at start: {title, tools, exit, refuse, silent, rejoin, before: [lines], noise}. Logs:
+ * Folder (env SCRIPT): `plan.json` is read at start: {title, tools, exit, refuse, silent, asleep, rejoin, before: [lines], noise}. Logs:
  * `starts` (one line a child: pid, ROOMD_REJOIN, ROOMD_CLIENT_INSTANCE), `heard` (every message).
  *
  * Arguments of tool `work`: {die: point, once: name}: ends with SIGKILL at `received | effect | answered`, only if nobody
@@ -132,7 +132,7 @@ async function call(id, params) {
 }
 
 createInterface({ input: process.stdin })
-  .on('line', (line) => {
+  .on('line', async (line) => {
     const message = JSON.parse(line)
     log('heard', message)
     const { id, method, params } = message
@@ -144,6 +144,7 @@ createInterface({ input: process.stdin })
     switch (method) {
       case 'initialize':
         if (plan.silent) return
+        if (plan.asleep) await exists(plan.asleep)
         if (plan.refuse) return send({ id, error: { code: -32603, message: plan.refuse } })
         return send({
           id,
