@@ -1,5 +1,6 @@
 /** Payloads of the frames that make and end connections and channels. */
 import { z } from 'zod'
+import { CommView } from './comms.ts'
 import { WireCode, WireError } from './errors.ts'
 import { DurableEvent } from './events.ts'
 import { BootId, ClientInstance, ExecutionId, MutationId, NotebookId } from './ids.ts'
@@ -179,6 +180,11 @@ export const Projection = z.discriminatedUnion('kind', [
     events: z.array(DurableEvent),
     last: z.boolean(),
   }),
+  /**
+   * All comms that are open, in the order they were opened, before the `cells` of the same picture. A first picture of a room that has
+   * none goes without. `first` begins a list that replaces the one before.
+   */
+  z.object({ kind: z.literal('comms'), first: z.boolean(), comms: z.array(CommView), last: z.boolean() }),
 ])
 export type Projection = z.output<typeof Projection>
 

@@ -4,6 +4,7 @@
  * channel of a room.
  */
 import { z } from 'zod'
+import { CommContent, CommId, CommView } from './comms.ts'
 import { CellId, ExecutionId } from './ids.ts'
 import { ExecutionSummary, KernelSummary, Output, PeerSummary, SourceState } from './notebook.ts'
 
@@ -88,6 +89,35 @@ export const DurableEvent = z.discriminatedUnion('type', [
   }),
   /** Kernel output that can no longer be had (its host died): said, never hidden. */
   z.object({ type: z.literal('kernel_gap'), execution_id: ExecutionId.nullable(), reason: z.string() }),
+  /** A comm is open; one of the same id is replaced. `by`: label of the peer who opened it; null: the kernel. */
+  z.object({ type: z.literal('comm_opened'), comm: CommView, by: z.string().nullable() }),
+  /** Values of its state that are new, whoever changed them; echoes and superseded values are not told. */
+  z.object({
+    type: z.literal('comm_updated'),
+    comm_id: CommId,
+    state: z.record(z.string(), z.unknown()),
+    /** Names of values over COMM_INLINE: read them by `get_comm`. */
+    omitted: z.array(z.string()),
+    partial: z.boolean(),
+    by: z.string().nullable(),
+  }),
+  /** Any other message of a comm. `content` is absent when it is over COMM_INLINE: `read_comm_message` has it for a while. */
+  z.object({
+    type: z.literal('comm_message'),
+    comm_id: CommId,
+    message_id: z.string(),
+    by: z.string().nullable(),
+    size: z.number().int(),
+    content: CommContent.optional(),
+  }),
+  z.object({
+    type: z.literal('comm_closed'),
+    comm_id: CommId,
+    data: z.record(z.string(), z.unknown()),
+    by: z.string().nullable(),
+  }),
+  /** All comms are gone, with their kernel. */
+  z.object({ type: z.literal('comms_gone'), reason: z.string() }),
 ])
 export type DurableEvent = z.output<typeof DurableEvent>
 

@@ -2,6 +2,7 @@
 export * from './channels.ts'
 export * from './clock.ts'
 export * from './codec.ts'
+export * from './comms.ts'
 export * from './errors.ts'
 export * from './events.ts'
 export * from './frames.ts'

@@ -9,7 +9,7 @@ export function isShallow(value: unknown, deepest = DEEPEST_JSON): boolean {
   for (let depth = 0; level.length > 0; depth++) {
     const next: unknown[] = []
     for (const item of level) {
-      if (typeof item !== 'object' || item === null) continue
+      if (typeof item !== 'object' || item === null || ArrayBuffer.isView(item)) continue
       if (depth >= deepest) return false
       for (const inner of Array.isArray(item) ? item : Object.values(item)) next.push(inner)
     }

@@ -3,6 +3,7 @@
  * mutation id), and its parameters and result. Daemon and SDK read it; PROTOCOL.md is checked against it.
  */
 import { z } from 'zod'
+import { CommContent, CommId, CommView } from './comms.ts'
 import { BlobHash, CellId, ExecutionId, KernelId, NotebookId } from './ids.ts'
 import { DEEPEST_JSON, isShallow } from './json-depth.ts'
 import {
@@ -141,6 +142,19 @@ export const TokenSummary = z.object({
   expires_at: z.number().nullable(),
 })
 export type TokenSummary = z.output<typeof TokenSummary>
+
+/** Data of a comm message: JSON. */
+const CommData = z
+  .record(z.string(), z.unknown())
+  .refine((value) => isShallow(value), `nested deeper than ${DEEPEST_JSON} levels`)
+const commMessage = {
+  data: CommData.default({}),
+  metadata: CommData.default({}),
+  buffers: z
+    .array(z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'expected bytes'))
+    .max(10_000)
+    .default([]),
+}
 
 const ExecutionResult = z.object({ execution: Execution })
 const none = z.object({}).strict()
@@ -397,7 +411,14 @@ const table = {
     scope: 'owner',
     gate: 'execute',
     mutates: true,
-    params: z.object({ on_error: onError, allow_stdin: z.boolean().default(true) }).strict(),
+    params: z
+      .object({
+        on_error: onError,
+        allow_stdin: z.boolean().default(true),
+        /** Source hash of each code cell, by cell id: refuses with `conflict` unless these are all code cells and their sources. */
+        expect_sources: z.record(CellId, z.string()).optional(),
+      })
+      .strict(),
     result: z.object({ executions: z.array(ExecutionSummary), event_seq: z.number().int() }),
   },
   list_executions: {
@@ -477,6 +498,67 @@ const table = {
       .object({ code: source, cursor: index, detail_level: z.union([z.literal(0), z.literal(1)]).default(0) })
       .strict(),
     result: z.object({ found: z.boolean(), data: z.record(z.string(), z.unknown()) }),
+  },
+  /** Which comms are open, as Jupyter's comm_info: from the room, without asking the kernel. */
+  list_comms: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ target_name: z.string().max(1000).optional() }).strict(),
+    result: z.object({ comms: z.record(z.string(), z.object({ target_name: z.string() })) }),
+  },
+  /** A comm with its state, nothing left out but what `partial` says; `names`: only these values. */
+  get_comm: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ comm_id: CommId, names: z.array(z.string()).max(10_000).optional() }).strict(),
+    result: z.object({ comm: CommView }),
+  },
+  /** A message that was too large for its event; the newest 32 MiB of them are kept while the daemon lives. */
+  read_comm_message: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ message_id: z.string().max(1000) }).strict(),
+    result: z.object({ content: CommContent }),
+  },
+  /** Opens a comm to a target that the kernel has registered; a kernel that has none closes it again (`comm_closed`). */
+  open_comm: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: true,
+    params: z
+      .object({
+        target_name: z.string().min(1).max(1000),
+        target_module: z.string().max(1000).optional(),
+        /** absent: one is made. */
+        comm_id: CommId.optional(),
+        ...commMessage,
+      })
+      .strict(),
+    result: z.object({ comm_id: CommId, event_seq: z.number().int() }),
+  },
+  /** A comm_msg to the kernel. `{method: "update", state, buffer_paths}` also changes the room's state, for all peers, at once. */
+  send_comm: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: true,
+    params: z.object({ comm_id: CommId, ...commMessage }).strict(),
+    result: z.object({ message_id: z.string(), event_seq: z.number().int() }),
+  },
+  close_comm: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'runtime',
+    mutates: true,
+    params: z.object({ comm_id: CommId, data: CommData.default({}) }).strict(),
+    result: z.object({ comm_id: CommId, event_seq: z.number().int() }),
   },
   save: {
     channel: 'room',

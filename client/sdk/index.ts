@@ -12,6 +12,7 @@
  * ```
  */
 
+export type { CommContent } from '../../protocol/comms.ts'
 export { type ErrorCode, RoomdError } from '../../protocol/errors.ts'
 export type {
   Cell,
@@ -30,6 +31,7 @@ export { isTerminal } from '../../protocol/notebook.ts'
 export type { PresenceState } from '../../protocol/presence.ts'
 export type { CallOptions } from './calls.ts'
 export type { Client, OpenRoomOptions, RoomTarget } from './client.ts'
+export type { Comm, CommEvents, CommMessageOptions, Comms, CommsEvents, CommUpdate } from './comms.ts'
 export { type ConnectOptions, connect, DEFAULT_WAIT_MS } from './connect.ts'
 export type { DaemonEvent, Incarnation } from './connection.ts'
 export type { EditOperation, ExecuteOptions, NewCell, Room } from './room.ts'

@@ -112,6 +112,11 @@ export class MirrorExecutions {
       case 'source':
       case 'saved':
       case 'kernel_gap':
+      case 'comm_opened':
+      case 'comm_updated':
+      case 'comm_message':
+      case 'comm_closed':
+      case 'comms_gone':
         return
     }
   }

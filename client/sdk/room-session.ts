@@ -11,11 +11,13 @@ import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
+import type { MethodParams, MethodResult, RoomMethod } from '../../protocol/methods.ts'
 import { type Execution, Readiness } from '../../protocol/notebook.ts'
 import { scopeAllows } from '../../protocol/scopes.ts'
 import { RoomAttachment, reopen } from './attachment.ts'
 import { Backoff } from './backoff.ts'
-import { CallTable } from './calls.ts'
+import { type CallOptions, CallTable } from './calls.ts'
+import { Comms } from './comms.ts'
 import type { Connection } from './connection.ts'
 import type { DocumentBinding } from './document.ts'
 import { Emitter } from './emitter.ts'
@@ -44,6 +46,7 @@ export class RoomSession extends Emitter<RoomEvents> {
   readonly calls: CallTable
   readonly mirror: Mirror
   readonly presence: OwnPresence
+  readonly comms: Comms
   readonly #options: SessionOptions
   readonly #attachment: RoomAttachment
   #state: RoomState | null = null
@@ -70,6 +73,10 @@ export class RoomSession extends Emitter<RoomEvents> {
       needDaemon: (fail) => connection.needDaemon(fail),
       refusedForMs: options.waitMs,
     })
+    this.comms = new Comms(
+      <M extends RoomMethod>(method: M, params: MethodParams<M>, callOptions?: CallOptions) =>
+        this.calls.call(method, params, callOptions) as Promise<MethodResult<M>>,
+    )
     this.#attachment = new RoomAttachment({
       connection,
       clock,
@@ -251,7 +258,8 @@ export class RoomSession extends Emitter<RoomEvents> {
     if (projection.kind === 'cells') {
       this.mirror.page(projection)
       if (projection.last) this.#settle()
-    } else if (this.#fits(this.mirror.replay(projection))) return
+    } else if (projection.kind === 'comms') this.comms.page(projection)
+    else if (this.#fits(this.mirror.replay(projection))) return
     this.state.changed()
     this.#completed()
   }
@@ -268,6 +276,7 @@ export class RoomSession extends Emitter<RoomEvents> {
     const verdict = this.mirror.event(event_seq, event)
     if (this.#fits(verdict) || verdict === 'repeated') return
     this.state.event(event)
+    this.comms.event(event)
     this.emit('event', envelope)
     // The event is of the type it is told under; the compiler cannot pair the two.
     this.emit(event.type, event as never)

@@ -7,6 +7,7 @@ import type { MethodParams, MethodResult, RoomMethod } from '../../protocol/meth
 import type { Execution, ExecutionSummary } from '../../protocol/notebook.ts'
 import type { PresenceState } from '../../protocol/presence.ts'
 import type { CallOptions } from './calls.ts'
+import type { Comms } from './comms.ts'
 import type { ExecutionRecord } from './execution-record.ts'
 import type { RoomEvents } from './room-events.ts'
 import type { RoomSession } from './room-session.ts'
@@ -65,6 +66,11 @@ export class Room {
   /** Kernel, queue, executions, peers, readiness, cells; `room.state.on('change', …)`. */
   get state(): RoomState {
     return this.#session.state
+  }
+
+  /** Widgets and other comms of the kernel: those that are open with their state, `on('open', …)`, messages both ways. */
+  get comms(): Comms {
+    return this.#session.comms
   }
 
   /** Events of the room (`event`, or one type of them), and `away`, `resumed`, `lost`. Returns how to stop listening. */

@@ -16,6 +16,7 @@ import type { Statement, Store } from '../store/store.ts'
 import type { Blobs } from './blobs.ts'
 import type { RecordBook } from './book.ts'
 import { Change, wholeUnits } from './change.ts'
+import type { RoomComms } from './comms/room-comms.ts'
 import { Intake, type IntakeItem } from './intake.ts'
 import type { Live } from './live.ts'
 import type { Display, Reply } from './messages.ts'
@@ -35,6 +36,7 @@ export interface ConsumerPort {
   readonly store: Store
   readonly book: RecordBook
   readonly blobs: Blobs
+  readonly comms: RoomComms
   readonly clock: Clock
   readonly log: Logger
   readonly limits: ExecutionLimits
@@ -58,6 +60,8 @@ export class Consumer {
   #committing = 0
   /** The last slice was full: the next is made while that one is written. */
   #full = false
+  /** It was time to take, but a change was on its way. */
+  #missed = false
   #disposed = false
   readonly #displays = new Map<string, Set<ExecutionId>>()
 
@@ -112,9 +116,15 @@ export class Consumer {
     this.#displays.clear()
   }
 
+  /** Looks at what is due beside events: a question that a daemon before this one had not shown yet. */
+  wake(): void {
+    this.#takeIfDue()
+  }
+
   #takeIfDue(): void {
-    if (this.#disposed || this.#committing >= (this.#full ? 2 : 1)) return
-    this.#take()
+    if (this.#disposed) return
+    this.#missed = this.#committing >= (this.#full ? 2 : 1)
+    if (!this.#missed) this.#take()
   }
 
   #take(): void {
@@ -133,6 +143,7 @@ export class Consumer {
         full = true
         break
       }
+      if (kernel !== item.kernel) this.#port.comms.begin(item.kernel.id, draft.change)
       kernel = item.kernel
       const left = this.#apply(item, draft, units)
       units = left.units
@@ -143,9 +154,9 @@ export class Consumer {
       this.#takenSeq = item.event.seq
       this.#intake.shift()
     }
-    this.#finishSlice(draft)
     this.#full = full
     this.#intake.taken(full)
+    this.#finishSlice(draft)
     this.#handOver(draft, kernel)
     // Late executions that nothing came of need not stay.
     for (const live of draft.touched) if (live.pins === 0 && live.terminal) book.release(live)
@@ -153,14 +164,31 @@ export class Consumer {
 
   /** What was gathered becomes visible: joined text, previews of cut output, final forms of what came late. */
   #finishSlice({ change, touched }: Draft): void {
-    const { book, clock } = this.#port
-    for (const live of book.open) if (live.recorder.previewing) touched.add(live)
+    const { book, clock, comms } = this.#port
+    comms.flush(change)
+    for (const live of book.open) if (live.recorder.previewing || asks(live)) touched.add(live)
     for (const live of touched) {
       if (live.terminal) live.recorder.seal(change)
       else live.recorder.flush(change)
       const next = live.recorder.preview(change, clock.now())
       if (next !== null) this.#intake.wakeAt(next)
+      if (asks(live)) this.#showQuestion(live, change)
     }
+  }
+
+  /** Behind what was printed before it, as far as that has come. */
+  #showQuestion(live: Live, change: Change): void {
+    const { input } = live.detail
+    const { clock } = this.#port
+    if (!input) return
+    if (live.question && live.question.at > clock.now()) {
+      this.#intake.wakeAt(live.question.at)
+      return
+    }
+    live.question = null
+    live.row.status = 'waiting_for_input'
+    const { prompt, password } = input
+    change.push({ type: 'input_requested', execution_id: live.id, prompt, password })
   }
 
   #handOver(draft: Draft, kernel: Kernel | null): void {
@@ -174,7 +202,7 @@ export class Consumer {
         this.#committing--
         if (this.#disposed) return
         acknowledges?.acknowledge(seq)
-        if (this.#intake.due) this.#takeIfDue()
+        if (this.#missed || this.#intake.due) this.#takeIfDue()
       },
       (error: unknown) => {
         // The room rebuilds itself from the store and disposes of this.
@@ -206,6 +234,7 @@ export class Consumer {
         this.#port.died(event, draft)
         return all
       case 'settled': {
+        this.#port.comms.settled(event.request_id)
         const live = this.#port.book.inMemory(event.request_id as ExecutionId)
         if (!live || isTerminal(live.row.status)) return all
         draft.touched.add(live)
@@ -229,10 +258,26 @@ export class Consumer {
     const all = { units: units - 64, done: true }
     const { change } = draft
     if (told.kind === 'other') return all
-    if (told.kind === 'update') {
-      this.#update(item.kernel, told.display, draft)
-      return all
+    const { comms } = this.#port
+    switch (told.kind) {
+      case 'update':
+        this.#update(item.kernel, told.display, draft)
+        return all
+      case 'comm_open':
+      case 'comm_msg':
+      case 'comm_close':
+        comms.told(told, parent, this.#executionOf(parent, draft), change)
+        return { units: units - 64 - item.bytes, done: true }
+      case 'display':
+      case 'result':
+        // Shown again under the same id, the earlier ones follow.
+        // Also when a life of the daemon before this one showed it: then the store knows.
+        if (told.display.displayId) this.#update(item.kernel, told.display, draft)
+        break
+      default:
+        break
     }
+    if (comms.capture(told, parent)) return all
     const live = this.#owner(parent, told.kind)
     if (!live) return all
     if (told.kind === 'status') {
@@ -240,6 +285,9 @@ export class Consumer {
       return all
     }
     draft.touched.add(live)
+    const { question } = live
+    if (question)
+      question.at = Math.min(this.#port.clock.now() + this.#port.limits.questionMs, question.latest)
     if (!live.terminal) this.#start(live, draft, at, told.kind === 'input' ? told.count : null)
     switch (told.kind) {
       case 'input':
@@ -249,9 +297,6 @@ export class Consumer {
       case 'display':
       case 'result': {
         const { data, metadata, displayId } = told.display
-        // Shown again under the same id, the earlier ones follow.
-        // Also when a life of the daemon before this one showed it: then the store knows.
-        if (displayId) this.#update(item.kernel, told.display, draft)
         const shared = { data, metadata, ...(displayId ? { display_id: displayId } : {}) }
         live.recorder.output(
           change,
@@ -273,11 +318,12 @@ export class Consumer {
       case 'input_request': {
         if (live.terminal) return all
         const { msgId, prompt, password } = told
-        live.recorder.flush(change)
+        const { clock, limits } = this.#port
         live.detail.input = { msg_id: msgId, prompt, password }
-        live.row.status = 'waiting_for_input'
+        live.row.status = 'running' // until the question is shown
         live.answering = false
-        change.push({ type: 'input_requested', execution_id: live.id, prompt, password })
+        const now = clock.now()
+        live.question = { at: now + limits.questionMs, latest: now + 10 * limits.questionMs }
         return all
       }
     }
@@ -289,7 +335,18 @@ export class Consumer {
     const live = this.#port.book.inMemory(parent as ExecutionId)
     if (live) return live.terminal && (kind === 'input' || kind === 'status') ? undefined : live
     const late = kind === 'stream' || kind === 'display' || kind === 'result' || kind === 'error'
-    return late ? this.#port.book.find(parent) : undefined
+    // What a callback prints belongs to the run that made its widget.
+    return late ? this.#port.book.find(this.#port.comms.executionOf(parent) ?? parent) : undefined
+  }
+
+  /** The run that a comm is opened by, or by whose widget. */
+  #executionOf(parent: string | null, draft: Draft): ExecutionId | null {
+    if (parent === null) return null
+    const { book, comms } = this.#port
+    const live = book.find(comms.executionOf(parent) ?? parent)
+    if (!live) return null
+    if (!draft.touched.has(live)) book.release(live)
+    return live.id
   }
 
   #start(live: Live, { change }: Draft, at: number, count: number | null): void {
@@ -326,7 +383,8 @@ export class Consumer {
   #update(kernel: Kernel, display: Display, draft: Draft): void {
     const { displayId } = display
     if (displayId === undefined) return
-    const { book } = this.#port
+    const { book, comms } = this.#port
+    comms.updateDisplay(display)
     let ids = this.#displays.get(displayId)
     if (!ids) {
       // Shown before this process began, or never.
@@ -359,4 +417,9 @@ export class Consumer {
       this.#displays.delete(oldest)
     }
   }
+}
+
+/** It has asked, and peers do not know yet. */
+function asks(live: Live): boolean {
+  return live.detail.input !== undefined && live.row.status === 'running'
 }

@@ -32,6 +32,8 @@ export interface IntakeItem {
   /** Of `settled`. */
   reply: Reply | null
   ready: boolean
+  /** UTF-16 units of text, or bytes of a comm's binary values. */
+  readonly bytes: number
 }
 
 export class Intake {
@@ -75,17 +77,18 @@ export class Intake {
   }
 
   push(kernel: Kernel, event: HostEvent): void {
+    const told: Told = event.kind === 'message' ? readMessage(event.message) : { kind: 'other' }
     const item: IntakeItem = {
       kernel,
       event,
       parent: event.kind === 'message' ? event.message.parent_id : null,
-      told: event.kind === 'message' ? readMessage(event.message) : { kind: 'other' },
+      told,
       reply: event.kind === 'settled' && event.reply !== null ? readReply(event.reply) : null,
       ready: true,
+      bytes: weigh(told),
     }
-    const text = item.told.kind === 'stream' ? item.told.text.length : 0
     this.#items.push(item)
-    this.#bytes += OVERHEAD + text
+    this.#bytes += OVERHEAD + item.bytes
     this.#makeReady(item)
     this.#wakeIn(this.#bytes >= this.#limits.paceBytes ? 0 : this.#delay(item))
   }
@@ -100,8 +103,8 @@ export class Intake {
   shift(): void {
     const item = this.#items[this.#head++]
     if (!item) return
-    this.#bytes -= OVERHEAD + (item.told.kind === 'stream' ? item.told.text.length : 0)
-    if (item.told.kind === 'stream' || item.told.kind === 'update') this.#pacedAt = this.#clock.now()
+    this.#bytes -= OVERHEAD + item.bytes
+    if (isPaced(item.told)) this.#pacedAt = this.#clock.now()
     if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
@@ -138,7 +141,7 @@ export class Intake {
   }
 
   #delay(item: IntakeItem): number {
-    const { lingerMs, paceMs } = this.#limits
+    const { lingerMs } = this.#limits
     switch (item.event.kind) {
       case 'settled':
       case 'died':
@@ -150,6 +153,10 @@ export class Intake {
         switch (item.told.kind) {
           case 'input_request':
             return 0
+          case 'comm_msg':
+            return isPaced(item.told) ? this.#pace() : lingerMs
+          case 'comm_open':
+          case 'comm_close':
           case 'display':
           case 'result':
           case 'error':
@@ -157,7 +164,7 @@ export class Intake {
             return lingerMs
           case 'stream':
           case 'update':
-            return Math.max(lingerMs, this.#pacedAt + paceMs - this.#clock.now())
+            return this.#pace()
           case 'input':
             return 3 * lingerMs
           case 'status':
@@ -165,6 +172,11 @@ export class Intake {
             return QUIET_MS
         }
     }
+  }
+
+  #pace(): number {
+    const { lingerMs, paceMs } = this.#limits
+    return Math.max(lingerMs, this.#pacedAt + paceMs - this.#clock.now())
   }
 
   #wakeIn(ms: number): void {
@@ -220,5 +232,26 @@ export class Intake {
         })
       },
     )
+  }
+}
+
+/** What is told at most every paceMs: of it only the newest or the sum counts. */
+function isPaced(told: Told): boolean {
+  if (told.kind === 'comm_msg') return told.data.method === 'update' || told.data.method === 'echo_update'
+  return told.kind === 'stream' || told.kind === 'update'
+}
+
+function weigh(told: Told): number {
+  switch (told.kind) {
+    case 'stream':
+      return told.text.length
+    case 'comm_open':
+    case 'comm_msg': {
+      let bytes = 0
+      for (const buffer of told.buffers) bytes += buffer.length
+      return bytes
+    }
+    default:
+      return 0
   }
 }

@@ -15,6 +15,8 @@ export class Live {
   sent = false
   /** When the kernel said it was busy with it. */
   busyAt: number | null = null
+  /** Its question (`detail.input`) is shown from `at` on (clock time), and at the latest at `latest`. null: at once. */
+  question: { at: number; readonly latest: number } | null = null
   /** An answer to its input request is on its way. */
   answering = false
   /** Its kernel is gone and only its last outputs are still being taken. */

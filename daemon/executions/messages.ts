@@ -2,6 +2,7 @@
  * Messages of a kernel, parsed once: what an execution is told by them. Kernels differ, so what is missing gets Jupyter's default and
  * what is of the wrong kind is treated as missing; a message that tells an execution nothing is `other`.
  */
+import { CommId } from '../../protocol/comms.ts'
 import type { KernelMessage } from '../../protocol/kernel-host.ts'
 import type { Bundle } from './values.ts'
 
@@ -31,7 +32,29 @@ export type Told =
       readonly prompt: string
       readonly password: boolean
     }
+  | CommTold
   | { readonly kind: 'other' }
+
+/** What the kernel says of a comm. */
+export type CommTold =
+  | {
+      readonly kind: 'comm_open'
+      readonly commId: CommId
+      readonly targetName: string
+      readonly targetModule: string | null
+      readonly data: Record<string, unknown>
+      readonly metadata: Record<string, unknown>
+      readonly buffers: Uint8Array[]
+    }
+  | {
+      readonly kind: 'comm_msg'
+      readonly commId: CommId
+      readonly messageId: string
+      readonly data: Record<string, unknown>
+      readonly metadata: Record<string, unknown>
+      readonly buffers: Uint8Array[]
+    }
+  | { readonly kind: 'comm_close'; readonly commId: CommId; readonly data: Record<string, unknown> }
 
 export function readMessage(message: KernelMessage): Told {
   const { content } = message
@@ -65,8 +88,29 @@ export function readMessage(message: KernelMessage): Told {
       return { kind: 'input', count: countOf(content.execution_count) }
     case 'status':
       return { kind: 'status', busy: content.execution_state === 'busy' }
+    case 'comm_open':
+    case 'comm_msg':
+    case 'comm_close':
+      return commOf(message)
     default:
       return { kind: 'other' }
+  }
+}
+
+function commOf({ msg_type, msg_id, content, metadata, buffers }: KernelMessage): Told {
+  const { success, data: commId } = CommId.safeParse(content.comm_id)
+  if (!success) return { kind: 'other' }
+  const data = isRecord(content.data) ? content.data : {}
+  if (msg_type === 'comm_close') return { kind: 'comm_close', commId, data }
+  if (msg_type === 'comm_msg') return { kind: 'comm_msg', commId, messageId: msg_id, data, metadata, buffers }
+  return {
+    kind: 'comm_open',
+    commId,
+    targetName: textOr(content.target_name, ''),
+    targetModule: typeof content.target_module === 'string' ? content.target_module : null,
+    data,
+    metadata,
+    buffers,
   }
 }
 

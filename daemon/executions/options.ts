@@ -12,6 +12,11 @@ export interface ExecutionLimits {
   readonly paceBytes: number
   /** How long (ms) a first small event waits for what follows at once, so that a short run is one commit. */
   readonly lingerMs: number
+  /**
+   * How long (ms) a question waits for output printed before it, which comes on another channel and may be a moment behind; each output
+   * that does come begins it anew, up to ten times as long.
+   */
+  readonly questionMs: number
   /** How long (ms) an interrupt waits for the end before its answer offers a restart. */
   readonly interruptMs: number
   /** How long (ms) an idle kernel may leave an execution open before it is asked whether it is done with it. */
@@ -25,6 +30,7 @@ export const defaultLimits: ExecutionLimits = {
   paceMs: 50,
   paceBytes: 64 * 1024,
   lingerMs: 2,
+  questionMs: 25,
   interruptMs: 5_000,
   hangMs: 10_000,
   sliceUnits: 512 * 1024,

@@ -21,6 +21,7 @@ import type { ExecuteRequest, RoomExecutions, RunAllRequest } from '../rooms/par
 import type { Statement } from '../store/store.ts'
 import { RecordBook } from './book.ts'
 import { Change } from './change.ts'
+import { RoomComms } from './comms/room-comms.ts'
 import { Consumer, type Draft } from './consumer.ts'
 import { describeDeath, type Ending, notWaiting, outcomeOf, statusAfter } from './endings.ts'
 import { type PreparedFileOutputs, takeRows } from './file-outputs.ts'
@@ -41,6 +42,7 @@ class Executions implements RoomExecutions {
   readonly #options: ExecutionsOptions
   readonly #limits: ExecutionLimits
   readonly #book: RecordBook
+  readonly comms: RoomComms
   readonly #consumer: Consumer
   readonly #runner: Runner
   /** Whose events are taken. */
@@ -57,8 +59,17 @@ class Executions implements RoomExecutions {
     const { port, blobs, clock, log } = options
     this.#book = new RecordBook(port.store, port.id, this.#limits.outputBytes)
     this.#resumed = this.#book.open.length === 0
+    this.comms = new RoomComms({
+      store: port.store,
+      blobs,
+      clock,
+      log,
+      notebookId: port.id,
+      presentKernel: () => port.presentKernel,
+    })
     this.#consumer = new Consumer({
       store: port.store,
+      comms: this.comms,
       book: this.#book,
       blobs,
       clock,
@@ -77,6 +88,7 @@ class Executions implements RoomExecutions {
       clock,
       log,
       hangMs: this.#limits.hangMs,
+      ahead: () => this.comms.delivered,
       consumedAll: (kernel) => this.#consumer.consumedAll(kernel),
       mark: (live, kernel) =>
         this.#alone((draft) => {
@@ -251,10 +263,12 @@ class Executions implements RoomExecutions {
           this.#finish(live, 'cancelled', `it was not run: ${reason}`, now, draft)
       })
     }
+    this.#alone((draft) => this.comms.resume(kernel, draft.change))
     for (const live of this.#book.open) {
       if (live.row.kernel_id !== null) live.sent = true
       this.#runner.enqueue(live)
     }
+    if (kernel) this.#consumer.wake()
   }
 
   kernelEvent(kernel: Kernel, event: HostEvent): void {
@@ -272,7 +286,10 @@ class Executions implements RoomExecutions {
     const end = () => {
       this.#consumer.forgetKernel()
       const left = open.filter((live) => !live.terminal)
-      if (left.length > 0) this.#alone((draft) => this.#endAll(left, ending, reason, draft))
+      this.#alone((draft) => {
+        this.#endAll(left, ending, reason, draft)
+        if (ending !== 'start_failed') this.comms.gone(reason, draft.change)
+      })
     }
     // What it printed comes first; only a text longer than a slice, or a value that is still being written, makes it wait.
     if (this.#consumer.hurry()) {
@@ -339,6 +356,7 @@ class Executions implements RoomExecutions {
     this.#disposed = true
     this.#runner.dispose()
     this.#consumer.dispose()
+    this.comms.dispose()
   }
 
   // --- making --------------------------------------------------------------------------------------------
@@ -448,6 +466,7 @@ class Executions implements RoomExecutions {
     live.row.status = status
     live.row.finished_at = at
     delete live.detail.input
+    live.question = null
     delete live.detail.partial
     if (reason !== undefined && status !== 'done') live.detail.reason = reason
     this.#book.ended(live)
@@ -469,7 +488,8 @@ class Executions implements RoomExecutions {
   }
 
   async #commit({ change, touched }: Draft, more: readonly Statement[]): Promise<void> {
-    const statements = [...touched].flatMap((live) => live.rows())
+    const comms = this.comms.rows()
+    const statements = [...[...touched].flatMap((live) => live.rows()), ...comms.statements]
     const { events } = change
     const outputs = events.filter(isOutputEvent)
     for (const live of touched) {
@@ -484,6 +504,7 @@ class Executions implements RoomExecutions {
       if (live) live.pending = live.pending.filter((other) => other !== event)
     }
     this.#book.unpin(touched)
+    this.comms.committed(comms.send)
     for (const live of ended) live.tellEnded()
   }
 

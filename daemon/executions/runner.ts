@@ -23,6 +23,8 @@ export interface RunnerPort {
   consumedAll(kernel: Kernel): boolean
   /** Writes down that the execution is about to be handed to this kernel; resolves when that is durable. */
   mark(live: Live, kernel: Kernel): Promise<void>
+  /** Comm messages that were accepted before and are not with the host yet. */
+  readonly ahead: () => Promise<void> | null
   /** What follows goes to this kernel. */
   sending(kernel: Kernel): void
   /** No kernel can be had: everything queued ends. */
@@ -87,7 +89,12 @@ export class Runner {
       }
     }
     const kernel = port.presentKernel
-    if (live.sent && !live.terminal && kernel) this.#send(live, kernel)
+    if (live.sent && !live.terminal && kernel) {
+      const ahead = this.#port.ahead()
+      if (ahead) await Promise.race([ahead, live.ended])
+      if (this.#disposed) return
+      if (!live.terminal) this.#send(live, kernel)
+    }
     await live.ended
   }
 

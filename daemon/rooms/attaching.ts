@@ -51,7 +51,7 @@ export function attachPeer(
 
 /** A peer that fell behind, or whose room was rebuilt: a gap, then a fresh picture. */
 export function showAgain(room: Room, peer: Peer, reason: string): void {
-  const picture = takePicture(room, peer.projection, undefined)
+  const picture = takePicture(room, peer.projection, undefined, true)
   const until = room.events.last
   room.behind(
     () => {

@@ -9,6 +9,7 @@ import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { Operation } from '../../protocol/methods.ts'
 import type { Execution, ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import type { RoomComms } from '../executions/comms/room-comms.ts'
 import type { PreparedFileOutputs } from '../executions/file-outputs.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { Statement, Store } from '../store/store.ts'
@@ -118,6 +119,8 @@ export interface RoomExecutions {
   ofCell(cellId: CellId): ExecutionSummary | undefined
   /** Outputs of a terminal execution as snapshots carry them; long texts and values shortened. */
   outputs(executionId: ExecutionId): Output[]
+  /** Widgets' conversations with the kernel; gone with it. */
+  readonly comms: RoomComms
   /**
    * Takes outputs that came with the notebook's file, made ready by `prepareFileOutputs` (executions/file-outputs.ts): each cell
    * shows them from now on, unless it has an execution that is not terminal. `events` tell peers; at opening there are none to tell.

@@ -5,8 +5,10 @@
 import type { z } from 'zod'
 import type { Open, Opened, Projection } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
+import { COMM_INLINE } from '../../protocol/comms.ts'
 import { FrameType, PROJECTION_PAGE } from '../../protocol/frames.ts'
 import { type Cell, type ExecutionSummary, isTerminal } from '../../protocol/notebook.ts'
+import { type CommSnapshot, viewOf } from '../executions/comms/comm.ts'
 import type { DocumentCellView, RoomExecutions } from './parts.ts'
 import type { PictureValue } from './peer.ts'
 import type { Room } from './room.ts'
@@ -41,13 +43,15 @@ export function joinCell(
   }
 }
 
-/** Takes the picture of now, pending changes included: it is shown behind their commits. */
+/** Takes the picture of now, pending changes included: it is shown behind their commits. `anew`: the peer has an older one. */
 export function takePicture(
   room: Room,
   projection: boolean,
   resume: z.output<typeof Open>['resume'],
+  anew = resume !== undefined,
 ): Picture {
-  if (!projection && !resume) return { kind: 'none', pages: false, values: [][Symbol.iterator]() }
+  const blind = (): Picture => ({ kind: 'none', pages: false, values: chain(commPages(room, anew)) })
+  if (!projection && !resume) return blind()
   const missed = resume ? room.events.readable(resume.event_seq) : null
   if (resume && missed) {
     const pages = projection && resume.doc_seq !== room.docSeq
@@ -55,9 +59,10 @@ export function takePicture(
     const kind = room.events.last === resume.event_seq ? 'current' : 'events'
     return { kind, pages, values: chain(missedEvents(missed), taken ? cellPages(room, taken) : []) }
   }
-  if (!projection) return { kind: 'none', pages: false, values: [][Symbol.iterator]() }
+  if (!projection) return blind()
   const taken = take(room)
-  return { kind: 'projection', pages: true, values: chain(cellPages(room, taken), replays(room)) }
+  const values = chain(commPages(room, anew), cellPages(room, taken), replays(room))
+  return { kind: 'projection', pages: true, values }
 }
 
 /** What OPENED says of the room, as of attaching. */
@@ -146,6 +151,33 @@ function replays(room: Room): Iterable<PictureValue> {
     })
   }
   return values
+}
+
+/** `always`: also when there are none, since the peer may know of some. */
+function commPages(room: Room, always: boolean): PictureValue[] {
+  const snapshots = room.executions.comms.snapshots()
+  const pages: CommSnapshot[][] = snapshots.length > 0 || always ? [[]] : []
+  let bytes = 0
+  for (const snapshot of snapshots) {
+    if (bytes > PAGE_BYTES) {
+      pages.push([])
+      bytes = 0
+    }
+    pages.at(-1)?.push(snapshot)
+    // Large values are only named.
+    for (const value of snapshot.values.values()) bytes += value.length > COMM_INLINE ? 64 : value.length + 32
+    bytes += snapshot.bodyBytes
+  }
+  return pages.map((comms, i) => ({
+    type: FrameType.PROJECTION,
+    make: () =>
+      encode({
+        kind: 'comms',
+        first: i === 0,
+        comms: comms.map((comm) => viewOf(comm)),
+        last: i === pages.length - 1,
+      } satisfies Projection),
+  }))
 }
 
 /** A cheap guess at a cell's bytes. Values over 8 KiB are not in it: they are references. */

@@ -6,6 +6,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { MethodArguments, MethodResult, RoomMethod } from '../../protocol/methods.ts'
 import { isTerminal } from '../../protocol/notebook.ts'
 import type { Kernel } from '../kernels/kernel.ts'
+import { commHandlers } from './comm-requests.ts'
 import type { Mutation } from './mutations.ts'
 import type { Peer } from './peer.ts'
 import { joinCell } from './picture.ts'
@@ -26,6 +27,8 @@ export type RoomHandler<M extends RoomMethod> = (
 ) => Promise<MethodResult<M>>
 
 export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
+  ...commHandlers,
+
   async get_cells({ room }, { start, count }) {
     const { document, executions } = room
     const total = document.cellCount
@@ -106,10 +109,11 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     return value
   },
 
-  async run_all({ room, peer, context, mutation }, { on_error, allow_stdin }) {
+  async run_all({ room, peer, context, mutation }, { on_error, allow_stdin, expect_sources }) {
     await room.mustHaveKernelspec()
     room.mustMutate()
     expectCounters(room, context)
+    if (expect_sources !== undefined) mustBeSources(room, expect_sources)
     const queued = room.executions.runAll({ on_error, allow_stdin, by: peer.identity.label })
     const { executions, statements, events } = queued
     const value = { executions, event_seq: room.events.last + events.length }
@@ -269,6 +273,18 @@ function mustBeCode(room: Room, cellId: Parameters<Room['cell']>[0], expectedHas
       next: { tool: 'get_cell', arguments: { cell_id: cellId } },
     })
   }
+}
+
+/** Every code cell, and nothing else, with the source that the caller has seen. Other cells may change. */
+function mustBeSources(room: Room, expected: Readonly<Record<string, string>>): void {
+  const ids = room.codeCells()
+  const changed = ids.filter((id) => room.cell(id)?.source_hash !== expected[id])
+  const gone = Object.keys(expected).filter((id) => !ids.some((cellId) => cellId === id))
+  if (changed.length === 0 && gone.length === 0) return
+  throw new RoomdError('conflict', 'code cells have changed since they were read; nothing was run', {
+    cause: { changed, gone },
+    next: { tool: 'get_all_cells', arguments: {} },
+  })
 }
 
 function mustHaveKernel(room: Room): Kernel {

@@ -135,4 +135,36 @@ export const migrations: readonly string[] = [
     started_at    INTEGER NOT NULL
   ) STRICT;
   `,
+  `
+  -- Comms that are open, of the room's kernel; see executions/comms.
+  CREATE TABLE comms (
+    notebook_id TEXT NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    comm_id     TEXT NOT NULL,
+    kernel_id   TEXT NOT NULL,
+    opened      INTEGER NOT NULL,           -- order of opening
+    body        BLOB NOT NULL,              -- MessagePack: all but the state
+    PRIMARY KEY (notebook_id, comm_id)
+  ) STRICT;
+
+  -- Newest value of each name of a comm's state.
+  CREATE TABLE comm_state (
+    notebook_id TEXT NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    comm_id     TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    value       BLOB NOT NULL,              -- MessagePack, binary values in their places
+    PRIMARY KEY (notebook_id, comm_id, name)
+  ) STRICT;
+
+  -- Comm messages to the kernel that it has not taken up yet: sent (again, under the same id) by whichever daemon lives.
+  CREATE TABLE comm_sends (
+    notebook_id TEXT NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    message_id  TEXT NOT NULL,
+    send_seq    INTEGER NOT NULL,           -- order
+    kernel_id   TEXT NOT NULL,
+    comm_id     TEXT NOT NULL,
+    names       TEXT NOT NULL,              -- JSON list: values of the state that it sets
+    body        BLOB NOT NULL,              -- MessagePack {msg_type, content, metadata, buffers}
+    PRIMARY KEY (notebook_id, message_id)
+  ) STRICT;
+  `,
 ]

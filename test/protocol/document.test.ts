@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import * as channels from '../../protocol/channels.ts'
+import { CommView } from '../../protocol/comms.ts'
 import { wireCodes } from '../../protocol/errors.ts'
 import { DurableEvent, TransientEvent } from '../../protocol/events.ts'
 import * as frames from '../../protocol/frames.ts'
@@ -172,6 +173,7 @@ describe('PROTOCOL.md', () => {
       Kernel: notebook.KernelSummary,
       Peer: notebook.PeerSummary,
       Room: notebook.RoomSummary,
+      Comm: CommView,
       LongText: notebook.LongText,
       BlobRef: notebook.BlobRef,
     }

@@ -21,7 +21,9 @@ async function attach(channel: RememberingChannel, more: object = {}): Promise<A
 }
 
 const opened = (channel: RememberingChannel): Opened => channel.of(FrameType.OPENED)[0] as Opened
-const pages = (channel: RememberingChannel): Projection[] => channel.of(FrameType.PROJECTION) as Projection[]
+/** Pages of cells, and replays. */
+const pages = (channel: RememberingChannel): Projection[] =>
+  (channel.of(FrameType.PROJECTION) as Projection[]).filter((page) => page.kind !== 'comms')
 const events = (channel: RememberingChannel): EventEnvelope[] =>
   channel.of(FrameType.EVENT) as EventEnvelope[]
 const numbered = (channel: RememberingChannel): (number | undefined)[] =>
