@@ -136,6 +136,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     clock: systemClock,
     log,
     worker,
+    bootId,
   })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')

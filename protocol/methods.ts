@@ -7,6 +7,7 @@ import { CommContent, CommId, CommView } from './comms.ts'
 import { BlobHash, CellId, ExecutionId, KernelId, NotebookId } from './ids.ts'
 import { DEEPEST_JSON, isShallow } from './json-depth.ts'
 import {
+  Autosaving,
   Cell,
   CellType,
   Execution,
@@ -594,6 +595,12 @@ const table = {
           disk: z.string().nullable(),
         }),
       ),
+      /** What is odd about the file and was kept: duplicate ids, NaN and the like; the first 100. */
+      warnings: z.array(z.string()).optional(),
+      autosave: Autosaving,
+      doc_seq: z.number().int(),
+      /** The document as of this number is in the file. */
+      saved_doc_seq: z.number().int(),
     }),
   },
   reconcile_source: {
@@ -603,6 +610,15 @@ const table = {
     mutates: true,
     params: z.object({ keep: z.enum(['room', 'disk', 'both']) }).strict(),
     result: z.object({ source_state: SourceState, changed: z.array(CellId) }),
+  },
+  /** Whether the room is saved by itself; kept with the room. */
+  set_autosave: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ autosave: Autosaving }).strict(),
+    result: z.object({ autosave: Autosaving }),
   },
 } as const satisfies Record<string, MethodRule>
 

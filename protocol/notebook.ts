@@ -166,6 +166,10 @@ export const SourceState = z.enum([
 ])
 export type SourceState = z.output<typeof SourceState>
 
+/** Whether a room is saved by itself. `paused`: outputs alone are not, until someone edits or saves. */
+export const Autosaving = z.enum(['on', 'off', 'paused'])
+export type Autosaving = z.output<typeof Autosaving>
+
 export const Readiness = z.object({
   projection: z.enum(['pending', 'ready', 'degraded']),
   document: z.enum(['pending', 'syncing', 'interactive']),

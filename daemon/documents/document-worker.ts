@@ -6,10 +6,12 @@
  */
 import { Worker } from 'node:worker_threads'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { NotebookId } from '../../protocol/ids.ts'
+import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import { programFile } from '../../protocol/programs.ts'
 import { type FileCell, type NotebookFile, readNotebook } from './ipynb/read.ts'
-import { type WriteCell, type WriteRequest, type Written, writeNotebook } from './ipynb/write.ts'
+import { type WriteRequest, type Written, writeNotebook } from './ipynb/write.ts'
+import type { CellSeed } from './layout.ts'
+import { type MergedFile, type MergeRequest, mergeFile } from './merge/merge-file.ts'
 import { sizeOf } from './size.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
 
@@ -40,10 +42,10 @@ export class DocumentWorker {
   }
 
   /** `readNotebook`, off the main thread when the file is large. */
-  async read(bytes: Uint8Array, path: string): Promise<NotebookFile> {
-    if (bytes.length <= INLINE_BYTES) return readNotebook(bytes, path)
+  async read(bytes: Uint8Array, path: string, ids: readonly CellId[] | null = null): Promise<NotebookFile> {
+    if (bytes.length <= INLINE_BYTES) return readNotebook(bytes, path, ids)
     const { message, cells } = await this.#ask((worker, id) =>
-      post(worker, { id, kind: 'read', bytes, path }),
+      post(worker, { id, kind: 'read', bytes, path, ids }),
     )
     if (message.kind !== 'read') throw unexpected(message)
     return { ...message.file, cells }
@@ -54,15 +56,23 @@ export class DocumentWorker {
     if ((request.base?.length ?? 0) + weight(request.cells) <= INLINE_BYTES) return writeNotebook(request)
     const { cells, ...rest } = request
     const { message } = await this.#ask(async (worker, id) => {
-      for (const piece of pieces(cells, sizeOf)) {
-        post(worker, { id, kind: 'cells', cells: piece })
-        // Taking copies is work; others get their turn in between.
-        await new Promise<void>((resolve) => setImmediate(resolve))
-      }
+      await this.#postCells(worker, id, cells)
       post(worker, { id, kind: 'write', request: rest })
     })
     if (message.kind !== 'written') throw unexpected(message)
     return message.written
+  }
+
+  /** `mergeFile`, off the main thread when file or room are large. The request is not to be changed meanwhile. */
+  async merge(request: MergeRequest): Promise<MergedFile> {
+    const { base, disk, cells, ...rest } = request
+    if (base.length + disk.length + weight(cells) <= INLINE_BYTES) return mergeFile(request)
+    const { message } = await this.#ask(async (worker, id) => {
+      await this.#postCells(worker, id, cells)
+      post(worker, { id, kind: 'merge', request: { base, disk, ...rest } })
+    })
+    if (message.kind !== 'merged') throw unexpected(message)
+    return message.merged
   }
 
   /** What the store has of a document as one snapshot; null when there is nothing to fold. */
@@ -76,6 +86,14 @@ export class DocumentWorker {
   async dispose(): Promise<void> {
     this.#disposed = true
     await this.#worker?.terminate()
+  }
+
+  async #postCells(worker: Worker, id: number, cells: readonly CellSeed[]): Promise<void> {
+    for (const piece of pieces(cells, sizeOf)) {
+      post(worker, { id, kind: 'cells', cells: piece })
+      // Taking copies is work; others get their turn in between.
+      await new Promise<void>((resolve) => setImmediate(resolve))
+    }
   }
 
   #ask(send: (worker: Worker, id: number) => void | Promise<void>): Promise<Answer> {
@@ -134,7 +152,7 @@ function post(worker: Worker, message: ToWorker): void {
 }
 
 /** Characters of cells, about. Stops counting once they are many. */
-function weight(cells: readonly WriteCell[]): number {
+function weight(cells: readonly CellSeed[]): number {
   let sum = 0
   for (const cell of cells) {
     sum += sizeOf(cell)

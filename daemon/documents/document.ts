@@ -10,7 +10,6 @@ import * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellChange, CellsDelta } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
-import type { Operation } from '../../protocol/methods.ts'
 import type { DocumentCellView, DocumentChange, RoomDocument } from '../rooms/parts.ts'
 import { CellList } from './cell-list.ts'
 import { cellAround, cellChanges, cellsDelta, type Event, stepDelta } from './changes.ts'
@@ -29,8 +28,17 @@ import {
   setMapValues,
   viewOf,
 } from './layout.ts'
-import { type ListStep, perform, planOperations } from './operations.ts'
-import { type ChangedType, checkReach, checkTouched, isPending, outOfReach } from './remote-update.ts'
+import { type DocumentOperation, type ListStep, perform, planOperations } from './operations.ts'
+import {
+  type ChangedType,
+  checkClosed,
+  checkReach,
+  checkTouched,
+  isPending,
+  outOfReach,
+} from './remote-update.ts'
+
+const NONE: ReadonlySet<CellId> = new Set()
 
 /** Updates behind the base after which they are made one; cheap, because they are small. */
 const FOLD_COUNT = 500
@@ -171,7 +179,10 @@ export class NotebookDocument implements RoomDocument {
     }
   }
 
-  apply(operations: readonly Operation[]): { change: DocumentChange | null; cellIds: CellId[] } {
+  apply(
+    operations: readonly DocumentOperation[],
+    metadata?: Readonly<Record<string, unknown>>,
+  ): { change: DocumentChange | null; cellIds: CellId[] } {
     const cellIds = planOperations(operations, this.#cells)
     const list = cellsOf(this.#doc)
     const change = this.#transact(() => {
@@ -182,6 +193,7 @@ export class NotebookDocument implements RoomDocument {
         if (step) steps.push(step)
       })
       this.#step = steps.length === 1 ? (steps[0] ?? null) : null
+      if (metadata) setMapValues(metaOf(this.#doc), 'metadata', metadata)
     })
     return { change, cellIds }
   }
@@ -201,7 +213,7 @@ export class NotebookDocument implements RoomDocument {
     return this.#transact(() => setMapValues(metaOf(this.#doc), 'metadata', metadata))
   }
 
-  applyUpdate(update: Uint8Array): DocumentChange | null {
+  applyUpdate(update: Uint8Array, closed: ReadonlySet<CellId> = NONE): DocumentChange | null {
     checkReach(this.#doc, update)
     return this.#transact((transaction) => {
       this.#remote = true
@@ -212,6 +224,7 @@ export class NotebookDocument implements RoomDocument {
       if (isPending(this.#doc)) throw outOfReach()
       const list = cellsOf(this.#doc)
       checkTouched(transaction, list)
+      if (closed.size > 0) checkClosed(transaction, list, closed, this.#cells)
       if (!transaction.changed.has(list as unknown as ChangedType)) return
       // Yjs takes own changes among a peer's for a stolen client id.
       transaction.local = true

@@ -7,6 +7,8 @@ import type { NotebookId } from '../../protocol/ids.ts'
 import { readNotebook } from './ipynb/read.ts'
 import { type WriteCell, writeNotebook } from './ipynb/write.ts'
 import { readJournal } from './journal.ts'
+import type { CellSeed } from './layout.ts'
+import { mergeFile } from './merge/merge-file.ts'
 import { sizeOf } from './size.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
 
@@ -54,7 +56,7 @@ function merge(snapshot: Uint8Array | null, updates: readonly Uint8Array[]): Uin
 if (!isMainThread && parentPort) {
   const port = parentPort
   const { storeFile } = workerData as WorkerData
-  const cells = new Map<number, WriteCell[]>()
+  const cells = new Map<number, CellSeed[]>()
   const tell = (message: FromWorker, transfer: ArrayBufferLike[] = []): void =>
     port.postMessage(message, transfer as ArrayBuffer[])
 
@@ -62,7 +64,7 @@ if (!isMainThread && parentPort) {
     const { id } = message
     switch (message.kind) {
       case 'read': {
-        const { cells: read, ...file } = readNotebook(message.bytes, message.path)
+        const { cells: read, ...file } = readNotebook(message.bytes, message.path, message.ids)
         for (const piece of pieces(read, sizeOf)) tell({ id, kind: 'cells', cells: piece })
         tell({ id, kind: 'read', file })
         break
@@ -71,9 +73,16 @@ if (!isMainThread && parentPort) {
         cells.set(id, [...(cells.get(id) ?? []), ...message.cells])
         break
       case 'write': {
-        const written = writeNotebook({ ...message.request, cells: cells.get(id) ?? [] })
+        // What came before a write are its cells.
+        const written = writeNotebook({ ...message.request, cells: (cells.get(id) ?? []) as WriteCell[] })
         cells.delete(id)
         tell({ id, kind: 'written', written }, [written.bytes.buffer])
+        break
+      }
+      case 'merge': {
+        const merged = mergeFile({ ...message.request, cells: cells.get(id) ?? [] })
+        cells.delete(id)
+        tell({ id, kind: 'merged', merged })
         break
       }
       case 'fold': {

@@ -16,6 +16,7 @@ import {
   addCodeKeys,
   attachmentsOf,
   type CellMap,
+  type CellSeed,
   makeCell,
   plain,
   removeCodeKeys,
@@ -26,8 +27,20 @@ import {
 import { sourceHash } from './source-hash.ts'
 import { diffText } from './text-diff.ts'
 
+/** What files bring beside what peers may ask for: cell types that this version does not know, and attachments. */
+export type DocumentOperation =
+  | Operation
+  | { readonly op: 'insert_cell'; readonly cell: CellSeed; readonly after_cell_id: CellId | null }
+  | { readonly op: 'set_any_type'; readonly cell_id: CellId; readonly cell_type: string }
+  | {
+      readonly op: 'set_attachments'
+      readonly cell_id: CellId
+      /** null: none. */
+      readonly attachments: Readonly<Record<string, unknown>> | null
+    }
+
 /** Throws `not_found` or `conflict` for the first operation that cannot be done. Returns the cell of each. */
-export function planOperations(operations: readonly Operation[], cells: CellList): CellId[] {
+export function planOperations(operations: readonly DocumentOperation[], cells: CellList): CellId[] {
   /** Sources that earlier operations leave; null: deleted by one. */
   const sources = new Map<CellId, string | null>()
   const present = (id: CellId): string => {
@@ -48,6 +61,14 @@ export function planOperations(operations: readonly Operation[], cells: CellList
           )
         sources.set(id, operation.source)
         return id
+      }
+      case 'insert_cell': {
+        const { cell_id, source } = operation.cell
+        if (operation.after_cell_id) present(operation.after_cell_id)
+        if (sources.get(cell_id) !== null && (sources.has(cell_id) || cells.find(cell_id) !== undefined))
+          throw new RoomdError('conflict', `there is a cell ${cell_id} already`)
+        sources.set(cell_id, source)
+        return cell_id
       }
       case 'set_source': {
         const source = present(operation.cell_id)
@@ -72,6 +93,8 @@ export function planOperations(operations: readonly Operation[], cells: CellList
         if (operation.after_cell_id) present(operation.after_cell_id)
         return operation.cell_id
       case 'set_cell_type':
+      case 'set_any_type':
+      case 'set_attachments':
       case 'set_cell_metadata':
         present(operation.cell_id)
         return operation.cell_id
@@ -92,7 +115,7 @@ export interface ListStep {
  * is as it was.
  */
 export function perform(
-  operation: Operation,
+  operation: DocumentOperation,
   id: CellId,
   list: Y.Array<CellMap>,
   cells: CellList,
@@ -106,6 +129,13 @@ export function perform(
     cells.insert(index, made)
     return { removed: null, inserted: { index, cell: made } }
   }
+  if (operation.op === 'insert_cell') {
+    const index = indexAfter(operation.after_cell_id)
+    const made = makeCell(operation.cell)
+    list.insert(index, [made])
+    cells.insert(index, made)
+    return { removed: null, inserted: { index, cell: made } }
+  }
   const cell = cells.find(id)
   if (cell === undefined) throw unknownCell(id)
   switch (operation.op) {
@@ -115,6 +145,11 @@ export function perform(
       if (delta.length > 0) text.applyDelta(delta)
       break
     }
+    case 'set_attachments':
+      if (operation.attachments === null) cell.delete('attachments')
+      else cell.set('attachments', operation.attachments)
+      break
+    case 'set_any_type':
     case 'set_cell_type': {
       const before = cell.get('cell_type')
       if (before === operation.cell_type) break

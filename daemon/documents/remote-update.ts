@@ -1,6 +1,8 @@
 /** Judges a peer's Yjs update: whether the document has what it builds on, and whether what it touched still has the layout. */
 import * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
+import type { CellId } from '../../protocol/ids.ts'
+import type { CellList } from './cell-list.ts'
 import { cellAround } from './changes.ts'
 import { type CellMap, checkCell, checkMeta, idOf, metaOf } from './layout.ts'
 
@@ -46,6 +48,35 @@ export function checkTouched(transaction: Y.Transaction, cells: Y.Array<CellMap>
     }
   }
   for (const cell of touched) checkCell(cell, `cells[${placeOf(cell, cells)}]`)
+}
+
+/** Throws `source_conflict` when the transaction changed or removed a cell that is closed. `before`: the cells before it. */
+export function checkClosed(
+  transaction: Y.Transaction,
+  cells: Y.Array<CellMap>,
+  closed: ReadonlySet<CellId>,
+  before: CellList,
+): void {
+  const shut = new Map<unknown, CellId>()
+  for (const id of closed) {
+    const cell = before.find(id)
+    if (cell === undefined) continue
+    if (cell._item?.deleted) throw cellInConflict(id)
+    shut.set(cell, id)
+  }
+  for (const type of transaction.changed.keys()) {
+    const id = shut.get(cellAround(type as unknown as Y.AbstractType<unknown>, cells) ?? type)
+    if (id !== undefined) throw cellInConflict(id)
+  }
+}
+
+/** The error of whoever wants to change a cell on which file and room differ. */
+export function cellInConflict(cellId: CellId): RoomdError {
+  return new RoomdError(
+    'source_conflict',
+    `cell ${cellId} was changed both here and in the file, in different ways, and is closed until it is settled which stays: reconcile the source (keep room, disk or both)`,
+    { cause: { cell_id: cellId }, next: { tool: 'reconcile_source', arguments: { keep: 'both' } } },
+  )
 }
 
 /** What the transaction put into the list, good or not. */

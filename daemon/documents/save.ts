@@ -49,11 +49,17 @@ export async function readSource(path: string): Promise<{ path: string; bytes: U
   }
 }
 
+/** Steps of saving, in order; `created` and `written` are of the temporary file. */
+export type SaveStep = 'created' | 'written' | 'synced' | 'renamed'
+
 /**
- * Replaces the file. Rejects `source_conflict` when its bytes are not those of `expectedHash` (or it appeared or vanished
+ * Replaces the file. `reached` is called behind each step, for tests that end the process there. Rejects `source_conflict` when its bytes are not those of `expectedHash` (or it appeared or vanished
  * meanwhile), `storage_full`, `forbidden`, `not_found` (the folder is gone), `storage_failed`; the file is then as it was.
  */
-export async function saveFile(request: SaveRequest): Promise<Saved> {
+export async function saveFile(
+  request: SaveRequest,
+  reached: (step: SaveStep) => void = () => {},
+): Promise<Saved> {
   const target = await resolveTarget(request.path)
   await checkUnchanged(target, request)
   const folder = dirname(target)
@@ -63,7 +69,9 @@ export async function saveFile(request: SaveRequest): Promise<Saved> {
     const mode = (await modeOf(target)) ?? request.mode ?? 0o666
     const handle = await open(temporary, 'wx', mode)
     try {
+      reached('created')
       await handle.writeFile(request.bytes)
+      reached('written')
       // `open` applies the umask; an existing file's mode is kept exactly.
       const kept = await modeOf(target)
       if (kept !== null) await handle.chmod(kept)
@@ -71,9 +79,11 @@ export async function saveFile(request: SaveRequest): Promise<Saved> {
     } finally {
       await handle.close()
     }
+    reached('synced')
     await checkUnchanged(target, request)
     await rename(temporary, target)
     renamed = true
+    reached('renamed')
     await syncFolder(folder)
   } catch (thrown) {
     if (!renamed) await discard(temporary)

@@ -1,8 +1,10 @@
 /** What passes between the daemon and the thread that does the heavy work on documents. One source builds both ends. */
 import type { WireError } from '../../protocol/errors.ts'
-import type { NotebookId } from '../../protocol/ids.ts'
+import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import type { FileCell, NotebookFile } from './ipynb/read.ts'
-import type { WriteCell, WriteRequest, Written } from './ipynb/write.ts'
+import type { WriteRequest, Written } from './ipynb/write.ts'
+import type { CellSeed } from './layout.ts'
+import type { MergedFile, MergeRequest } from './merge/merge-file.ts'
 
 /** Where the worker reads the journal: its own connection, so that large documents never pass through the main thread twice. */
 export interface WorkerData {
@@ -11,10 +13,18 @@ export interface WorkerData {
 
 /** Cells of a write come first, in pieces; `write` ends them. */
 export type ToWorker =
-  | { readonly id: number; readonly kind: 'read'; readonly bytes: Uint8Array; readonly path: string }
-  | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly WriteCell[] }
+  | {
+      readonly id: number
+      readonly kind: 'read'
+      readonly bytes: Uint8Array
+      readonly path: string
+      readonly ids: readonly CellId[] | null
+    }
+  | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly CellSeed[] }
   | { readonly id: number; readonly kind: 'write'; readonly request: Omit<WriteRequest, 'cells'> }
   | { readonly id: number; readonly kind: 'fold'; readonly notebookId: NotebookId }
+  /** Its cells are the room's. */
+  | { readonly id: number; readonly kind: 'merge'; readonly request: Omit<MergeRequest, 'cells'> }
 
 /** A document's journal as one update. */
 export interface Folded {
@@ -36,6 +46,7 @@ export type FromWorker =
   | { readonly id: number; readonly kind: 'written'; readonly written: Written }
   /** null: the store has no more than the snapshot. */
   | { readonly id: number; readonly kind: 'folded'; readonly folded: Folded | null }
+  | { readonly id: number; readonly kind: 'merged'; readonly merged: MergedFile }
   | { readonly id: number; readonly kind: 'failed'; readonly error: WireError }
 
 /** Characters of cells that one message carries, about. */

@@ -5,6 +5,7 @@ import { scopeAllows } from '../../protocol/scopes.ts'
 import { readSync, writeAnswer, writeWants } from './document-sync.ts'
 import type { Peer } from './peer.ts'
 import type { Room } from './room.ts'
+import { closedCells } from './source-states.ts'
 
 /** A DOC frame. Resolves when what it brought is durable, which is when credit returns to the sender. */
 export async function takeDocumentMessage(room: Room, peer: Peer, payload: Uint8Array): Promise<void> {
@@ -17,7 +18,7 @@ export async function takeDocumentMessage(room: Room, peer: Peer, payload: Uint8
     throw new RoomdError('forbidden', 'a viewer may not edit; open the room with scope editor')
   }
   room.mustMutate()
-  const change = room.document.applyUpdate(message.update)
+  const change = room.document.applyUpdate(message.update, closedCells(room.record.source))
   if (change) await room.commit({ statements: [], document: { change, by: peer.identity.label } })
 }
 

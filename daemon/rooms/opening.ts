@@ -16,17 +16,11 @@ import { readSource, saveFile } from '../documents/save.ts'
 import { type PreparedFileOutputs, prepareFileOutputs } from '../executions/file-outputs.ts'
 import { createExecutions } from '../executions/room-executions.ts'
 import type { Statement } from '../store/store.ts'
+import { baseRows } from './base-text.ts'
 import { newFile } from './file-path.ts'
 import type { RoomParts } from './room.ts'
-import {
-  insertRecord,
-  type RoomRecord,
-  recordByPath,
-  type SourceRecord,
-  updateBinding,
-} from './room-record.ts'
+import { insertRecord, type RoomRecord, recordByPath, type SourceRecord } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
-import { sourceRows } from './saving.ts'
 
 /** A room that is not yet in the store: its parts, what came with the file, and the unit that makes it durable. */
 export interface NewRoom {
@@ -47,7 +41,13 @@ export async function importFile(rooms: RoomsContext, path: string): Promise<New
     source: sourceOf(file, hash),
   })
   const outputs = await prepareFileOutputs(rooms.blobs, file.cells)
-  return assemble(rooms, record, file, outputs, sourceRows(record.notebook_id, hash, bytes))
+  return assemble(
+    rooms,
+    record,
+    file,
+    outputs,
+    baseRows(record.notebook_id, { hash, text: bytes, cell_ids: null }),
+  )
 }
 
 /** Makes a room without a file, or with a new, empty one at `path`. */
@@ -87,7 +87,10 @@ export async function createRoom(
     ephemeral: wanted.ephemeral ?? false,
     source: written === null ? { state: 'none' } : { state: 'ready', hash: written.hash },
   })
-  const rows = written === null ? [] : sourceRows(id, written.hash, written.bytes)
+  const rows =
+    written === null
+      ? []
+      : baseRows(id, { hash: written.hash, text: written.bytes, cell_ids: written.cell_ids })
   const made = await assemble(rooms, record, empty, [], rows)
   const placed = async (): Promise<void> => {
     if (path !== null && written !== null) {
@@ -119,50 +122,6 @@ export function loadParts(rooms: RoomsContext, record: RoomRecord): RoomParts {
   }
   const document = loadDocument(stored)
   return { record, document, ...partsAround(rooms, record) }
-}
-
-/** Looks at the bound file before a room is loaded: what happened to it while nobody watched. */
-export async function lookAtFile(rooms: RoomsContext, record: RoomRecord): Promise<RoomRecord> {
-  const { path, source } = record
-  if (path === null || source.state === 'read_only') return record
-  let found: { bytes: Uint8Array; hash: string } | null = null
-  try {
-    found = await readSource(path)
-  } catch (error) {
-    if (!(error instanceof RoomdError)) throw error
-    const state = error.code === 'not_found' ? 'missing' : 'degraded'
-    return rebind(rooms, record, { ...source, state, reason: error.message }, [])
-  }
-  const { bytes, hash } = found
-  const { pending, reason: _, ...kept } = source
-  if (hash === source.hash) {
-    if (source.state === 'ready' && !pending) return record
-    return rebind(rooms, record, { ...kept, state: 'ready' }, [])
-  }
-  if (pending?.hash === hash) {
-    // The file was replaced, and the process ended before it could say so.
-    record.saved_doc_seq = pending.doc_seq
-    record.saved_event_seq = pending.event_seq
-    return rebind(
-      rooms,
-      record,
-      { ...kept, state: 'ready', hash },
-      sourceRows(record.notebook_id, hash, bytes),
-    )
-  }
-  const reason = 'the file was changed by another program; reconcile the source (keep room, disk or both)'
-  return rebind(rooms, record, { ...kept, state: 'modified_outside', reason }, [])
-}
-
-async function rebind(
-  rooms: RoomsContext,
-  record: RoomRecord,
-  source: SourceRecord,
-  rows: Statement[],
-): Promise<RoomRecord> {
-  record.source = source
-  await rooms.store.write([updateBinding(record), ...rows])
-  return record
 }
 
 async function assemble(
@@ -203,6 +162,7 @@ function newRecord(
     event_seq: 0,
     saved_doc_seq: 0,
     saved_event_seq: 0,
+    autosave: 'on',
     keep_alive_ms: null,
     created_at: now,
     touched_at: now,
@@ -214,7 +174,7 @@ function sourceOf(file: NotebookFile, hash: string): SourceRecord {
   const warnings = file.warnings.map(({ at, reason }) => (at ? `${at}: ${reason}` : reason))
   return {
     state: file.read_only === null ? 'ready' : 'read_only',
-    ...(file.read_only === null ? {} : { reason: file.read_only }),
+    ...(file.read_only === null ? {} : { reason: file.read_only, read_only: 'format' }),
     hash,
     ...(warnings.length > 0 ? { warnings } : {}),
   }

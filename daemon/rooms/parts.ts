@@ -7,8 +7,8 @@
 import type { CellChange, CellsDelta, DurableEvent } from '../../protocol/events.ts'
 import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
-import type { Operation } from '../../protocol/methods.ts'
 import type { Execution, ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import type { DocumentOperation } from '../documents/operations.ts'
 import type { RoomComms } from '../executions/comms/room-comms.ts'
 import type { PreparedFileOutputs } from '../executions/file-outputs.ts'
 import type { Kernel } from '../kernels/kernel.ts'
@@ -54,10 +54,19 @@ export interface DocumentChange {
 
 /** The document of a room: Yjs in YNotebook layout. Owned by documents/; the room numbers and journals its changes. */
 export interface RoomDocument {
-  /** Applies all operations as one transaction, or throws RoomdError and changes nothing. */
-  apply(operations: readonly Operation[]): { change: DocumentChange | null; cellIds: CellId[] }
-  /** Applies a peer's Yjs update. null: it held nothing new. Throws `invalid_argument` for bytes that are no update or break the layout. */
-  applyUpdate(update: Uint8Array): DocumentChange | null
+  /**
+   * Applies all operations as one transaction, or throws RoomdError and changes nothing. `metadata`: replaces the notebook's own
+   * in the same transaction.
+   */
+  apply(
+    operations: readonly DocumentOperation[],
+    metadata?: Readonly<Record<string, unknown>>,
+  ): { change: DocumentChange | null; cellIds: CellId[] }
+  /**
+   * Applies a peer's Yjs update. null: it held nothing new. Throws `invalid_argument` for bytes that are no update or break the
+   * layout, `source_conflict` for one that touches a cell of `closed`; the document is then as it was.
+   */
+  applyUpdate(update: Uint8Array, closed?: ReadonlySet<CellId>): DocumentChange | null
   /** Yjs state vector / update since one, pending changes included. */
   stateVector(): Uint8Array
   updateSince(stateVector?: Uint8Array): Uint8Array

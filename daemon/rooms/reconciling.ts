@@ -1,143 +1,113 @@
 /**
- * Ending a difference between file and room. `room`: the file's present bytes become the base, and the next save writes the room
- * over them. `disk`: the room takes the file's cells as one edit. `both`: the room's cells stay, and each cell that the file has
- * otherwise follows its own as a new one, marked `{"roomd": {"conflict": "disk"}}`.
+ * Ending a conflict between file and room. What merges has been merged; here the cells in conflict are settled. `room`: the room's
+ * stay, and the next save writes them over the file's. `disk`: the file's replace them. `both`: the room's stay, and each version
+ * of the file follows its own as a new cell, marked `{"roomd": {"conflict": "disk"}}`.
+ *
+ * A file that is no notebook any more has nothing to merge: `room` says that the next save may write over it.
  */
 import { RoomdError } from '../../protocol/errors.ts'
-import type { CellId } from '../../protocol/ids.ts'
-import type { MethodResult, Operation } from '../../protocol/methods.ts'
-import { CellType } from '../../protocol/notebook.ts'
+import { CellId } from '../../protocol/ids.ts'
+import type { MethodResult } from '../../protocol/methods.ts'
 import type { FileCell } from '../documents/ipynb/read.ts'
+import type { DocumentOperation } from '../documents/operations.ts'
 import { readSource } from '../documents/save.ts'
-import { prepareFileOutputs } from '../executions/file-outputs.ts'
-import type { RoomDocument } from './parts.ts'
+import { readBase } from './base-text.ts'
+import { bare, lookAtFile, tell } from './disk-changes.ts'
 import type { Room } from './room.ts'
-import { updateBinding } from './room-record.ts'
-import { sourceRows } from './saving.ts'
+import { type SourceRecord, updateBinding } from './room-record.ts'
 
+type Keep = 'room' | 'disk' | 'both'
+
+/** The caller holds the room's source line. */
 export async function reconcile(
   room: Room,
-  keep: 'room' | 'disk' | 'both',
+  keep: Keep,
   by: string,
 ): Promise<MethodResult<'reconcile_source'>> {
-  const { path, source } = room.record
-  if (path === null || (source.state !== 'modified_outside' && source.state !== 'conflict')) {
-    return { source_state: source.state, changed: [] }
-  }
-  const { worker, blobs } = room.surroundings.context
-  const { bytes, hash } = await readSource(path).catch((error: unknown) => missing(room, path, error))
-  const file = await worker.read(bytes, path)
-  if (file.read_only !== null) {
-    throw new RoomdError('unsupported', `${path} is now ${file.read_only}; save the room under another path`)
-  }
-  const outputs = keep === 'disk' ? await prepareFileOutputs(blobs, file.cells) : []
+  await lookAtFile(room, false)
+  const { state, conflicts } = room.record.source
+  if (state === 'modified_outside') return giveUpFile(room, keep)
+  if (state === 'missing') throw nothingThere(room)
+  if (state !== 'conflict' || !conflicts) return { source_state: state, changed: [] }
+  const disk = await cellsOnDisk(room)
 
   // From here on nothing waits: the document is edited and told as one change.
-  const operations = operationsFor(room.document, file.cells, keep)
+  const operations = conflicts.flatMap((conflict) => settle(room, conflict, keep, disk))
   const { change, cellIds } =
     operations.length > 0 ? room.document.apply(operations) : { change: null, cellIds: [] }
-  const taken = room.executions.takeFileOutputs(outputs)
-  room.record.source = { state: 'ready', hash }
-  room.saver.rebased()
+  const { conflicts: _, ...kept } = bare(room.record.source)
+  room.record.source = { ...kept, state: 'ready' }
+  // The file may have none of this: the next save finds out.
+  room.source.mustSave()
   await room.commit({
-    statements: [updateBinding(room.record), ...sourceRows(room.id, hash, bytes), ...taken.statements],
-    events: [{ type: 'source', path, state: 'ready' }, ...taken.events],
+    statements: [updateBinding(room.record)],
+    events: [{ type: 'source', path: room.record.path, state: 'ready' }],
     ...(change ? { document: { change, by } } : {}),
   })
   return { source_state: 'ready', changed: [...new Set(cellIds)] }
 }
 
-/** The file went away since it was found to differ: nothing is left to reconcile with, and the next save writes it anew. */
-async function missing(room: Room, path: string, error: unknown): Promise<never> {
-  if (!(error instanceof RoomdError) || error.code !== 'not_found') throw error
-  const { reason: _, ...kept } = room.record.source
-  room.record.source = { ...kept, state: 'missing', reason: error.message }
-  await room.commit({
-    statements: [updateBinding(room.record)],
-    events: [{ type: 'source', path, state: 'missing', reason: error.message }],
-  })
-  throw new RoomdError(
+/** The cells of the file under the names that the room has for them, in the file's order. */
+async function cellsOnDisk(room: Room): Promise<readonly FileCell[]> {
+  const { worker, store } = room.surroundings.context
+  const base = readBase(store, room.id)
+  if (base === null) return []
+  const { cells } = await worker.read(base.text, room.record.path ?? '', base.cell_ids)
+  return cells
+}
+
+function settle(
+  room: Room,
+  { cell_id, disk: theirs }: NonNullable<SourceRecord['conflicts']>[number],
+  keep: Keep,
+  disk: readonly FileCell[],
+): DocumentOperation[] {
+  const ours = room.document.cell(cell_id)
+  if (keep === 'room') return []
+  if (theirs === null) return keep === 'disk' && ours ? [{ op: 'delete_cell', cell_id }] : []
+  if (keep === 'disk' && ours) return [{ op: 'set_source', cell_id, source: theirs }]
+  const index = disk.findIndex((cell) => cell.cell_id === cell_id)
+  const cell = disk[index]
+  const after = ours ? cell_id : lastPresent(room, disk.slice(0, index))
+  const marked = { ...cell?.metadata, roomd: { conflict: 'disk' } }
+  return [
+    {
+      op: 'insert_cell',
+      after_cell_id: after,
+      cell: {
+        cell_id: keep === 'disk' ? cell_id : CellId.parse(crypto.randomUUID()),
+        cell_type: cell?.cell_type ?? 'raw',
+        source: theirs,
+        metadata: keep === 'disk' ? (cell?.metadata ?? {}) : marked,
+        ...(cell?.attachments ? { attachments: cell.attachments } : {}),
+      },
+    },
+  ]
+}
+
+function lastPresent(room: Room, before: readonly FileCell[]): CellId | null {
+  return before.findLast((cell) => room.document.cell(cell.cell_id))?.cell_id ?? null
+}
+
+async function giveUpFile(room: Room, keep: Keep): Promise<MethodResult<'reconcile_source'>> {
+  const { path, source } = room.record
+  if (keep !== 'room' || path === null)
+    throw new RoomdError(
+      'source_conflict',
+      `there is nothing of the file that could be kept: ${source.reason ?? 'it is no notebook'}; repair it, or keep room`,
+      { next: { tool: 'reconcile_source', arguments: { keep: 'room' } } },
+    )
+  const { hash } = await readSource(path)
+  await tell(room, { ...bare(source), state: 'ready', hash })
+  room.source.mustSave()
+  return { source_state: 'ready', changed: [] }
+}
+
+/** The file went away since it was found to differ: the next save writes it anew. */
+function nothingThere(room: Room): RoomdError {
+  return new RoomdError(
     'not_found',
-    `${path} is gone meanwhile: there is nothing to reconcile with; save to write it anew from the room`,
+    `${room.record.path} is gone meanwhile: there is nothing to reconcile with; save to write it anew from the room`,
     { next: { tool: 'save_notebook', arguments: {} } },
   )
-}
-
-function operationsFor(
-  document: RoomDocument,
-  disk: readonly FileCell[],
-  keep: 'room' | 'disk' | 'both',
-): Operation[] {
-  switch (keep) {
-    case 'room':
-      return []
-    case 'disk':
-      return becomeDisk(document, disk)
-    case 'both':
-      return addDisk(document, disk)
-  }
-}
-
-function becomeDisk(document: RoomDocument, disk: readonly FileCell[]): Operation[] {
-  const wanted = new Set(disk.map((cell) => cell.cell_id))
-  const order = document.cellIds()
-  const operations: Operation[] = order
-    .filter((id) => !wanted.has(id))
-    .map((cell_id) => ({ op: 'delete_cell', cell_id }))
-  let present = order.filter((id) => wanted.has(id))
-  let after: CellId | null = null
-  disk.forEach((cell, index) => {
-    const { cell_id } = cell
-    const room = document.cell(cell_id)
-    if (!room) {
-      operations.push(creation(cell, cell_id, after, cell.metadata))
-      present.splice(index, 0, cell_id)
-    } else {
-      if (present[index] !== cell_id) {
-        operations.push({ op: 'move_cell', cell_id, after_cell_id: after })
-        present = present.filter((id) => id !== cell_id)
-        present.splice(index, 0, cell_id)
-      }
-      if (room.source !== cell.source) operations.push({ op: 'set_source', cell_id, source: cell.source })
-      const type = CellType.safeParse(cell.cell_type)
-      if (type.success && room.cell_type !== type.data) {
-        operations.push({ op: 'set_cell_type', cell_id, cell_type: type.data })
-      }
-      if (JSON.stringify(room.metadata) !== JSON.stringify(cell.metadata)) {
-        operations.push({ op: 'set_cell_metadata', cell_id, metadata: { ...cell.metadata } })
-      }
-    }
-    after = cell_id
-  })
-  return operations
-}
-
-function addDisk(document: RoomDocument, disk: readonly FileCell[]): Operation[] {
-  const operations: Operation[] = []
-  let after: CellId | null = null
-  for (const cell of disk) {
-    const room = document.cell(cell.cell_id)
-    if (room) after = cell.cell_id
-    if (room?.source === cell.source) continue
-    operations.push(creation(cell, undefined, after, { ...cell.metadata, roomd: { conflict: 'disk' } }))
-  }
-  return operations
-}
-
-function creation(
-  cell: FileCell,
-  cell_id: CellId | undefined,
-  after_cell_id: CellId | null,
-  metadata: Readonly<Record<string, unknown>>,
-): Operation {
-  const type = CellType.safeParse(cell.cell_type)
-  return {
-    op: 'create_cell',
-    source: cell.source,
-    // A type that this version does not know can be kept in a file, not made anew: its text is.
-    cell_type: type.success ? type.data : 'raw',
-    after_cell_id,
-    metadata: { ...metadata },
-    ...(cell_id === undefined ? {} : { cell_id }),
-  }
 }

@@ -2,22 +2,27 @@
  * All rooms: which are in memory, how one is found, made, loaded, closed and reaped. Owns the map of resident rooms and the single
  * flights that load or make one, so that a path and an id, asked for at once by many, are one room.
  */
+import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import type { Open } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { type ClientInstance, NotebookId } from '../../protocol/ids.ts'
 import type { ConnectionMethod, MethodArguments } from '../../protocol/methods.ts'
+import type { Scope } from '../../protocol/scopes.ts'
+import { FileClaims } from '../documents/file-claims.ts'
+import { FileWatch } from '../documents/file-watch.ts'
 import { collectBlobs, pruneExecutions } from '../executions/retention.ts'
 import type { AdoptedKernel, GoneKernel } from '../kernels/kernel.ts'
 import type { Statement } from '../store/store.ts'
 import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
 import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
+import { activeElsewhere, claimsFolder, mayUseFile } from './file-use.ts'
 import { Mutations } from './mutations.ts'
-import { createRoom, importFile, loadParts, lookAtFile, type NewRoom } from './opening.ts'
+import { createRoom, importFile, loadParts, type NewRoom } from './opening.ts'
 import { Room, type RoomSurroundings } from './room.ts'
 import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
-import type { RoomsContext } from './rooms-context.ts'
+import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { AttachedPeer, PeerChannel, RequestContext, Rooms } from './seam.ts'
 
 /** How often unused rooms leave memory, old results are forgotten and silent peers are looked for. */
@@ -35,15 +40,27 @@ export class RoomRegistry implements Rooms {
   /** Loads and makings under way, by id or canonical path. */
   readonly #flights = new Map<string, Promise<Room>>()
   readonly #surroundings: RoomSurroundings
+  readonly #files: FileSurroundings
   #stopping = false
   #cancelSweep: () => void = () => {}
 
   constructor(context: RoomsContext) {
     this.context = context
     this.mutations = new Mutations(context.store, context.clock)
+    this.#files = {
+      watch: new FileWatch(context.clock),
+      claims: new FileClaims({
+        folder: claimsFolder(),
+        home: context.places.home,
+        bootId: context.bootId ?? randomUUID(),
+        clock: context.clock,
+        log: context.log,
+      }),
+    }
     this.#surroundings = {
       context,
       mutations: this.mutations,
+      files: this.#files,
       load: (notebookId) => loadParts(context, this.#mustHaveRecord(notebookId)),
     }
     this.#scheduleSweep()
@@ -82,6 +99,7 @@ export class RoomRegistry implements Rooms {
     const release = room.reserve()
     try {
       mustReachRoom(context.identity, room.id)
+      await mayUseFile(room, open.scope ?? context.identity.scope)
       if (generation !== undefined) await this.mutations.activate(clientInstance, generation)
       context.signal.throwIfAborted()
       this.#mustRun()
@@ -165,6 +183,7 @@ export class RoomRegistry implements Rooms {
   async close(notebookId: NotebookId): Promise<boolean> {
     const room = await this.byId(notebookId)
     const ended = await room.slot.end('shutdown', 'the room was closed')
+    await room.source.flush()
     await room.settled()
     this.#drop(room, 'the room was closed')
     return ended
@@ -186,10 +205,14 @@ export class RoomRegistry implements Rooms {
     if (options.kernels) {
       await Promise.all(rooms.map((room) => room.slot.end('shutdown', 'the daemon was stopped')))
     }
+    // What cannot be saved into its file is kept in the store, and is no reason to stay.
+    await Promise.all(rooms.map((room) => room.source.flush()))
     await Promise.all(rooms.map((room) => room.settled()))
     await this.context.store.settled()
     const kept = options.kernels ? 0 : this.context.kernels.running().length
     for (const room of rooms) this.#drop(room, 'the daemon is stopping')
+    this.#files.watch.dispose()
+    await this.#files.claims.dispose()
     return { rooms: rooms.length, kernels_kept: kept }
   }
 
@@ -204,7 +227,7 @@ export class RoomRegistry implements Rooms {
       }
     }
     const unused = [...this.resident.values()]
-      .filter((room) => room.unused)
+      .filter((room) => room.unused && !room.source.busy)
       .sort((a, b) => b.record.touched_at - a.record.touched_at)
     unused.forEach((room, i) => {
       if (i >= RESIDENT_ROOMS || now - room.record.touched_at > RESIDENT_MS) this.#drop(room, 'unused')
@@ -235,13 +258,14 @@ export class RoomRegistry implements Rooms {
       if (mode === 'create') {
         throw new RoomdError('invalid_argument', 'mode create takes the target {create: {path}}, not {path}')
       }
-      return this.#byPath(await existingFile(target.path), mode)
+      const { scope } = context.identity
+      return this.#byPath(await existingFile(target.path), mode, open.scope ?? scope)
     }
     if (mode !== 'create') throw new RoomdError('invalid_argument', `mode ${mode} cannot create a room`)
     return this.#create(target.create, context)
   }
 
-  async #byPath(path: string, mode: 'attach' | 'open'): Promise<Room> {
+  async #byPath(path: string, mode: 'attach' | 'open', scope: Scope): Promise<Room> {
     const { store } = this.context
     for (const room of this.resident.values()) if (room.record.path === path) return room
     return this.#flight(path, async () => {
@@ -252,7 +276,11 @@ export class RoomRegistry implements Rooms {
           next: { tool: 'connect_notebook', arguments: { path } },
         })
       }
-      return this.#install(await importFile(this.context, path), [])
+      const other = await this.#files.claims.take(path)
+      if (other && scope !== 'viewer') throw activeElsewhere(path, other)
+      const room = await this.#install(await importFile(this.context, path), [])
+      await this.#openFile(room)
+      return room
     })
   }
 
@@ -268,6 +296,7 @@ export class RoomRegistry implements Rooms {
         await this.#forget(room)
         throw error
       })
+      await this.#openFile(room)
       return value
     }
     const id = wanted.mutation_id
@@ -282,13 +311,18 @@ export class RoomRegistry implements Rooms {
     return this.byId(notebookId)
   }
 
-  #load(record: RoomRecord): Promise<Room> {
-    return lookAtFile(this.context, record).then((fresh) => {
-      const resident = this.resident.get(fresh.notebook_id)
-      if (resident) return resident
-      const room = new Room(loadParts(this.context, fresh), this.#surroundings)
-      this.resident.set(room.id, room)
-      return room
+  /** Runs within a flight by id: nobody else loads the same room. */
+  async #load(record: RoomRecord): Promise<Room> {
+    const room = new Room(loadParts(this.context, record), this.#surroundings)
+    await this.#openFile(room)
+    this.resident.set(room.id, room)
+    return room
+  }
+
+  /** What happened to the file meanwhile is taken before anybody is shown the room. A store that fails is told by the room itself. */
+  async #openFile(room: Room): Promise<void> {
+    await room.source.open().catch((error: unknown) => {
+      this.context.log.warn({ room: room.id, reason: String(error) }, 'the file could not be looked at')
     })
   }
 

@@ -1,8 +1,8 @@
 /** A room's row: what is known of it without loading it. Parsed once when read. */
 import { z } from 'zod'
 import { decode, encode } from '../../protocol/codec.ts'
-import { NotebookId } from '../../protocol/ids.ts'
-import { SourceState } from '../../protocol/notebook.ts'
+import { CellId, NotebookId } from '../../protocol/ids.ts'
+import { Autosaving, SourceState } from '../../protocol/notebook.ts'
 import type { SqlValue, Statement, Store } from '../store/store.ts'
 
 /** What is kept of the bound file. `hash`: SHA-256 of the bytes last read or written. */
@@ -11,7 +11,21 @@ export const SourceRecord = z.object({
   reason: z.string().optional(),
   hash: z.string().optional(),
   /** Written before the file is replaced: a crash in between is known by it. */
-  pending: z.object({ hash: z.string(), doc_seq: z.number(), event_seq: z.number() }).optional(),
+  pending: z
+    .object({
+      hash: z.string(),
+      doc_seq: z.number(),
+      event_seq: z.number(),
+      /** What the room calls the cells of the new file, where that is not what the file says. */
+      cell_ids: z.array(CellId).optional(),
+    })
+    .optional(),
+  /** Cells that file and room changed in different ways. The room's side is in the document. */
+  conflicts: z
+    .array(z.object({ cell_id: CellId, base: z.string().nullable(), disk: z.string().nullable() }))
+    .optional(),
+  /** With state `read_only`: an old format, no permission to write, or a daemon of another home that has the file. */
+  read_only: z.enum(['format', 'permission', 'elsewhere']).optional(),
   /** What opening reported: duplicate ids, missing ids and the like. */
   warnings: z.array(z.string()).optional(),
 })
@@ -31,6 +45,8 @@ export interface RoomRecord {
   saved_doc_seq: number
   saved_event_seq: number
   source: SourceRecord
+  /** `paused`: outputs alone are not saved by themselves, until someone edits or saves. */
+  autosave: Autosaving
   /** null: the default; -1: pinned. */
   keep_alive_ms: number | null
   created_at: number
@@ -51,6 +67,7 @@ const Row = z.object({
   saved_doc_seq: z.number(),
   saved_event_seq: z.number(),
   source: z.instanceof(Uint8Array).nullable(),
+  autosave: Autosaving,
   keep_alive_ms: z.number().nullable(),
   created_at: z.number(),
   touched_at: z.number(),
@@ -104,14 +121,15 @@ export function insertRecord(record: RoomRecord): Statement {
 /** Writes what a save or a change of the binding changed. */
 export function updateBinding(record: RoomRecord): Statement {
   return {
-    sql: `UPDATE rooms SET path = ?, kind = ?, title = ?, working_dir = ?, source = ?, saved_doc_seq = ?, saved_event_seq = ?
-          WHERE notebook_id = ?`,
+    sql: `UPDATE rooms SET path = ?, kind = ?, title = ?, working_dir = ?, source = ?, autosave = ?,
+            saved_doc_seq = ?, saved_event_seq = ? WHERE notebook_id = ?`,
     values: [
       record.path,
       record.kind,
       record.title,
       record.working_dir,
       encode(record.source),
+      record.autosave,
       record.saved_doc_seq,
       record.saved_event_seq,
       record.notebook_id,

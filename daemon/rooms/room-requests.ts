@@ -10,9 +10,10 @@ import { commHandlers } from './comm-requests.ts'
 import type { Mutation } from './mutations.ts'
 import type { Peer } from './peer.ts'
 import { joinCell } from './picture.ts'
-import { reconcile } from './reconciling.ts'
 import type { Room } from './room.ts'
+import { updateBinding } from './room-record.ts'
 import type { RequestContext } from './seam.ts'
+import { mustBeOpen } from './source-states.ts'
 
 export interface RoomCall {
   readonly room: Room
@@ -66,6 +67,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
 
   async edit({ room, peer, context, mutation }, { operations }) {
     room.mustMutate()
+    mustBeOpen(room.record.source, operations)
     expectCounters(room, context)
     const { change, cellIds } = room.document.apply(operations)
     const value = { doc_seq: room.docSeq + (change ? 1 : 0), cell_ids: cellIds }
@@ -186,23 +188,40 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     return { found: reply.found === true, data: toRecord(reply.data) }
   },
 
-  save: (call, { path }) => effect(call, () => call.room.saver.save(path)),
+  save: (call, { path }) => effect(call, () => call.room.source.save(path)),
 
   async source_status({ room }) {
-    const { source, path } = room.record
+    const { source, path, autosave, doc_seq, saved_doc_seq } = room.record
     const value = {
       notebook_id: room.id,
       path,
       source_state: source.state,
       ...(source.reason === undefined ? {} : { reason: source.reason }),
-      conflicts: [],
+      conflicts: (source.conflicts ?? []).map(({ cell_id, base, disk }) => ({
+        cell_id,
+        base,
+        room: room.document.cell(cell_id)?.source ?? null,
+        disk,
+      })),
+      ...(source.warnings ? { warnings: source.warnings } : {}),
+      autosave,
+      doc_seq,
+      saved_doc_seq,
     }
     await room.settled()
     return value
   },
 
   reconcile_source: (call, { keep }) =>
-    effect(call, () => reconcile(call.room, keep, call.peer.identity.label)),
+    effect(call, () => call.room.source.reconcile(keep, call.peer.identity.label)),
+
+  async set_autosave({ room, mutation }, { autosave }) {
+    room.record.autosave = autosave
+    const value = { autosave }
+    await room.commit({ statements: [updateBinding(room.record)], ...result(mutation, value) })
+    room.source.autosave.changed()
+    return value
+  },
 }
 
 /** Runs an effect that is no transaction of its own: begun is durable before it, its outcome after it. */

@@ -31,10 +31,11 @@ import type { Peer } from './peer.ts'
 import { RoomPeers } from './room-peers.ts'
 import { advance, type RoomRecord } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
+import { RoomSource } from './room-source.ts'
 import { readinessOf, summaryOf } from './room-summary.ts'
-import type { RoomsContext } from './rooms-context.ts'
-import { Saver } from './saving.ts'
+import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
+import { mustTakeEdits } from './source-states.ts'
 
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
@@ -50,6 +51,7 @@ export interface RoomParts {
 export interface RoomSurroundings {
   readonly mutations: Mutations
   readonly context: RoomsContext
+  readonly files: FileSurroundings
   /** Reads the room's parts from the store. */
   load(notebookId: NotebookId): RoomParts
 }
@@ -66,7 +68,8 @@ export class Room implements RoomPort {
   readonly surroundings: RoomSurroundings
   readonly peers: RoomPeers
   readonly slot: KernelSlot
-  readonly saver: Saver
+  /** The room's file: looking, merging, saving, watching. */
+  readonly source: RoomSource
   record: RoomRecord
   document: RoomDocument
   executions: RoomExecutions
@@ -92,7 +95,6 @@ export class Room implements RoomPort {
     this.record = parts.record
     this.document = parts.document
     this.#journal = parts.journal
-    this.saver = new Saver(surroundings.context, this)
     this.#line = new CommitLine(this.store, (error) => this.#rebuild(error))
     this.events = new EventLog(this.store, this.id, this.record.event_seq)
     this.slot = new KernelSlot({
@@ -126,6 +128,7 @@ export class Room implements RoomPort {
       keepAliveMs: () => this.#keepAliveMs(),
     })
     this.executions = parts.makeExecutions(this)
+    this.source = new RoomSource(surroundings.context, surroundings.files, this)
     this.#told = this.readiness()
   }
 
@@ -205,6 +208,7 @@ export class Room implements RoomPort {
       })
       told?.()
       this.slot.consider()
+      this.source.changed(edited !== undefined, change.events ?? [])
       this.#tellReadiness()
     })
   }
@@ -260,6 +264,7 @@ export class Room implements RoomPort {
   release(peer: Peer, reason: string): void {
     this.peers.remove(peer)
     this.slot.consider()
+    this.source.considerHandOff()
     this.surroundings.context.log.debug({ room: this.id, peer: peer.peerId, reason }, 'peer left')
   }
 
@@ -287,19 +292,7 @@ export class Room implements RoomPort {
   /** The mutate gate: throws what closes it. */
   mustMutate(): void {
     if (this.fault) throw this.fault
-    const { state, reason } = this.record.source
-    if (state === 'conflict') {
-      throw new RoomdError(
-        'source_conflict',
-        `the file and the room differ: ${reason ?? 'both were changed'}`,
-        {
-          next: { tool: 'reconcile_source', arguments: { keep: 'both' } },
-        },
-      )
-    }
-    if (state === 'degraded' || state === 'read_only') {
-      throw new RoomdError('source_degraded', `this notebook is read-only: ${reason ?? state}`)
-    }
+    mustTakeEdits(this.record.source)
   }
 
   /**
@@ -346,6 +339,7 @@ export class Room implements RoomPort {
       peer.detach(reason)
       peer.channel.close({ code: 'closed', reason })
     }
+    this.source.dispose()
     this.slot.dispose()
     this.executions.dispose()
     this.document.dispose()
@@ -369,6 +363,7 @@ export class Room implements RoomPort {
     const event: DurableEvent = { type: 'kernel', kernel: this.kernelSummary() }
     // A failure breaks the line, and the rebuild shows the kernel as it is.
     this.commit({ statements: [], events: [event] }).catch(() => {})
+    this.source.considerHandOff()
   }
 
   #tellReadiness(): void {
@@ -413,6 +408,7 @@ export class Room implements RoomPort {
           const whyGone = this.#endedMeanwhile
           this.#endedMeanwhile = undefined
           this.resumeKernel(whyGone)
+          this.source.autosave.changed()
         },
         () => this.#retryWriting(),
       )

@@ -3,6 +3,8 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
 import type { Places } from '../../protocol/places.ts'
 import type { DocumentWorker } from '../documents/document-worker.ts'
+import type { FileClaims } from '../documents/file-claims.ts'
+import type { FileWatch } from '../documents/file-watch.ts'
 import type { Blobs } from '../executions/blobs.ts'
 import type { KernelProvider } from '../kernels/kernel.ts'
 import type { Store } from '../store/store.ts'
@@ -15,4 +17,12 @@ export interface RoomsContext {
   readonly clock: Clock
   readonly log: Logger
   readonly worker: DocumentWorker
+  /** Names this daemon in claims on files; absent: one is made. */
+  readonly bootId?: string
+}
+
+/** What all rooms share of the file system. Owned by the registry. */
+export interface FileSurroundings {
+  readonly watch: FileWatch
+  readonly claims: FileClaims
 }

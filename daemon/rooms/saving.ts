@@ -1,31 +1,40 @@
 /**
- * Saving a room into its file. A save is a point in time: the result names the `doc_seq` and `event_seq` it contains. One at a time
- * per room.
+ * Saving a room into its file. A save is a point in time: the result names the `doc_seq` and `event_seq` it contains.
  *
  * Crash points: before the rename the file is as it was; between the rename and the last commit the row's `pending` hash tells the
- * next daemon that the bytes on disk are ours (opening.ts).
+ * next daemon that the bytes on disk are ours (disk-changes.ts). The caller holds the room's source line: nothing else looks at the
+ * file or writes it meanwhile.
  */
 import { basename, dirname } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { CellId, NotebookId } from '../../protocol/ids.ts'
+import type { CellId } from '../../protocol/ids.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
-import type { WriteCell } from '../documents/ipynb/write.ts'
+import type { ExecutionSummary } from '../../protocol/notebook.ts'
+import type { WriteCell, Written } from '../documents/ipynb/write.ts'
 import { saveFile } from '../documents/save.ts'
 import { outputsForFile } from '../executions/file-outputs.ts'
-import type { Statement, Store } from '../store/store.ts'
+import { faultPoint } from '../fault-points.ts'
+import { type BaseText, baseRows, readBase } from './base-text.ts'
 import { newFile } from './file-path.ts'
 import type { Room } from './room.ts'
-import { recordByPath, updateBinding } from './room-record.ts'
+import { recordByPath, type SourceRecord, updateBinding } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
+import { mustBeWritable } from './source-states.ts'
 
-export function sourceRows(notebookId: NotebookId, hash: string, bytes: Uint8Array): Statement[] {
-  return [
-    {
-      sql: `INSERT INTO sources (notebook_id, hash, text) VALUES (?, ?, ?)
-            ON CONFLICT (notebook_id) DO UPDATE SET hash = excluded.hash, text = excluded.text`,
-      values: [notebookId, hash, bytes],
-    },
-  ]
+export interface SaveOptions {
+  /** Save as: the room is bound to this path from then on. */
+  readonly path?: string | undefined
+  /** By itself: cells that run keep in the file what they showed before, so that a long run does not write the file again and again. */
+  readonly auto?: boolean
+}
+
+/** A room's content at one moment. */
+interface Moment {
+  readonly doc_seq: number
+  readonly event_seq: number
+  readonly metadata: Record<string, unknown>
+  readonly cells: readonly WriteCell[]
+  readonly marks: ReadonlyMap<CellId, string>
 }
 
 export class Saver {
@@ -33,29 +42,32 @@ export class Saver {
   readonly #room: Room
   /** What each cell showed when it was last saved: cells whose mark is the same keep their bytes. */
   #savedMarks = new Map<CellId, string>()
-  /** The base text is not the one that this room's outputs came with: none of them may be taken from it. */
-  #foreignBase = false
-  #line: Promise<unknown> = Promise.resolve()
+  /** Cells of which the base has other outputs than the room, although they came with a file. */
+  readonly #differing = new Set<CellId>()
 
   constructor(rooms: RoomsContext, room: Room) {
     this.#rooms = rooms
     this.#room = room
   }
 
-  /** Saves behind what is being saved now. `path`: save as; the room is bound to it from then on. */
-  save(path: string | undefined): Promise<MethodResult<'save'>> {
-    const next = this.#line.then(() => this.#save(path))
-    this.#line = next.catch(() => undefined) // told to who asked for it
-    return next
+  /** The base has other outputs of some cells than the room. */
+  get differs(): boolean {
+    return this.#differing.size > 0
   }
 
-  /** The base was replaced by other bytes from disk. */
-  rebased(): void {
-    this.#foreignBase = true
-    this.#savedMarks.clear()
+  /** The base has other outputs of these cells than the room shows: the next save writes the room's. */
+  outputsDiffer(cellIds: Iterable<CellId>): void {
+    for (const id of cellIds) {
+      this.#differing.add(id)
+      this.#savedMarks.delete(id)
+    }
   }
 
-  async #save(path: string | undefined): Promise<MethodResult<'save'>> {
+  /**
+   * Rejects `source_conflict` when the file is not what was last seen, `source_degraded` when it may not be written,
+   * `invalid_argument` without a path, `conflict` when another room has it, or with what kept the file from being written.
+   */
+  async save({ path, auto = false }: SaveOptions): Promise<MethodResult<'save'>> {
     const room = this.#room
     const target = path === undefined ? room.record.path : await newFile(path)
     if (target === null) {
@@ -64,83 +76,68 @@ export class Saver {
       })
     }
     const same = target === room.record.path
-    if (same) this.#mustBeWritable()
+    if (same) mustBeWritable(room.record.source)
     else this.#mustBeFree(target)
 
-    const doc_seq = room.docSeq
-    const event_seq = room.events.last
-    const marks = new Map(room.document.cellIds().map((id) => [id, room.executions.outputMark(id)] as const))
-    const views = room.document.cells(0, room.document.cellCount)
-    const { metadata } = room.document
-    await room.settled()
-    const base = same ? readBase(this.#rooms.store, room.id) : null
-    const cells: WriteCell[] = []
-    for (const { source_hash: _, ...view } of views) {
-      cells.push({ ...view, outputs: await this.#outputsOf(view.cell_id, marks, base !== null) })
-    }
-    const { bytes, hash } = await this.#rooms.worker.write({
+    const base = this.#spliceable(same)
+    const moment = await this.#moment(base !== null, auto)
+    const written = await this.#rooms.worker.write({
       base: base?.text ?? null,
+      base_ids: base?.cell_ids ?? null,
       path: target,
-      metadata,
-      cells,
+      metadata: moment.metadata,
+      cells: moment.cells,
     })
-    const saved = { notebook_id: room.id, path: target, doc_seq, event_seq }
-    if (base && hash === base.hash && room.record.source.state !== 'missing') {
-      this.#savedMarks = marks
-      if (room.record.saved_doc_seq !== doc_seq || room.record.saved_event_seq !== event_seq) {
-        room.record.saved_doc_seq = doc_seq
-        room.record.saved_event_seq = event_seq
-        await room.commit({ statements: [updateBinding(room.record)] })
-      }
-      return { ...saved, outcome: 'already_current' }
+    const result = {
+      notebook_id: room.id,
+      path: target,
+      doc_seq: moment.doc_seq,
+      event_seq: moment.event_seq,
     }
-
-    const pending = { hash, doc_seq, event_seq }
-    room.record.source = { ...room.record.source, pending }
-    await room.commit({ statements: [updateBinding(room.record)] })
-    const missing = room.record.source.state === 'missing'
-    try {
-      await saveFile({ path: target, bytes, expectedHash: base && !missing ? base.hash : null })
-    } catch (error) {
-      if (same && error instanceof RoomdError && error.code === 'source_conflict') await this.#differs(error)
-      throw error
+    const { source } = room.record
+    if (same && source.hash === written.hash && source.state !== 'missing') {
+      await this.#alreadyThere(moment)
+      return { ...result, outcome: 'already_current' }
     }
-    const { record } = room
-    record.path = target
-    record.saved_doc_seq = doc_seq
-    record.saved_event_seq = event_seq
-    const { warnings } = record.source
-    record.source = { state: 'ready', hash, ...(warnings && same ? { warnings } : {}) }
-    if (!same) {
-      record.kind = 'in-place'
-      record.title = basename(target)
-      record.working_dir = dirname(target)
-    }
-    await room.commit({
-      statements: [updateBinding(record), ...sourceRows(room.id, hash, bytes)],
-      events: [
-        { type: 'saved', path: target, doc_seq, event_seq },
-        ...(same ? [] : [{ type: 'source' as const, path: target, state: 'ready' as const }]),
-      ],
-    })
-    this.#savedMarks = marks
-    this.#foreignBase = false
-    return { ...saved, outcome: 'saved' }
+    await this.#announce(written, moment)
+    await this.#write(target, same, written)
+    faultPoint('save:replaced')
+    await this.#bind(target, same, written, moment)
+    return { ...result, outcome: 'saved' }
   }
 
-  /**
-   * The file is not what was last read or written: said to all, and saving is closed until it is reconciled. A file that is gone
-   * holds nothing to reconcile with: the next save writes it anew.
-   */
-  async #differs(error: RoomdError): Promise<void> {
-    const { record } = this.#room
-    const gone = (error.detail as { present?: unknown } | undefined)?.present === null
-    const state = gone ? 'missing' : 'modified_outside'
-    record.source = { ...record.source, state, reason: error.message }
-    await this.#room.commit({
-      statements: [updateBinding(record)],
-      events: [{ type: 'source', path: record.path, state, reason: error.message }],
-    })
+  /** The file's text to splice into. Of an old format nothing is kept: what is written is a new file. */
+  #spliceable(same: boolean): BaseText | null {
+    const { source } = this.#room.record
+    if (source.read_only === 'format' && !same) return null
+    return readBase(this.#rooms.store, this.#room.id)
+  }
+
+  async #moment(hasBase: boolean, auto: boolean): Promise<Moment> {
+    const { document, executions } = this.#room
+    const taken = {
+      doc_seq: this.#room.docSeq,
+      event_seq: this.#room.events.last,
+      metadata: document.metadata,
+    }
+    const views = document.cells(0, document.cellCount)
+    const marks = new Map<CellId, string>()
+    const running = new Set<CellId>()
+    for (const { cell_id } of views) {
+      marks.set(cell_id, executions.outputMark(cell_id))
+      const shown = auto ? executions.ofCell(cell_id) : undefined
+      if (shown && keepsOld(shown)) running.add(cell_id)
+    }
+    await this.#room.settled()
+    const cells: WriteCell[] = []
+    for (const { source_hash: _, ...view } of views) {
+      const { cell_id } = view
+      if (running.has(cell_id)) {
+        marks.delete(cell_id)
+        cells.push({ ...view, outputs: 'unchanged' })
+      } else cells.push({ ...view, outputs: await this.#outputsOf(cell_id, marks, hasBase) })
+    }
+    return { ...taken, cells, marks }
   }
 
   async #outputsOf(
@@ -150,35 +147,77 @@ export class Saver {
   ): Promise<WriteCell['outputs']> {
     const mark = marks.get(cellId) ?? 'none'
     const unchanged = mark.startsWith('file:') || this.#savedMarks.get(cellId) === mark
-    if (hasBase && unchanged && !this.#foreignBase) return 'unchanged'
+    if (hasBase && unchanged && !this.#differing.has(cellId)) return 'unchanged'
     const shown = await outputsForFile(this.#rooms.store, this.#rooms.blobs, this.#room.id, cellId)
     return { outputs: shown?.outputs ?? [], execution_count: shown?.execution_count ?? null }
   }
 
-  #mustBeWritable(): void {
-    const { state, reason } = this.#room.record.source
-    switch (state) {
-      case 'ready':
-      case 'missing':
-      case 'none':
-        return
-      case 'modified_outside':
-      case 'conflict':
-        throw new RoomdError(
-          'source_conflict',
-          `not saved: ${reason ?? 'the file was changed by another program'}`,
-          {
-            next: { tool: 'reconcile_source', arguments: { keep: 'both' } },
-          },
-        )
-      case 'read_only':
-      case 'degraded':
-      case 'loading':
-        throw new RoomdError(
-          'source_degraded',
-          `not saved: the file is ${state} (${reason ?? ''}); save under another path`,
-        )
+  async #alreadyThere(moment: Moment): Promise<void> {
+    const { record } = this.#room
+    this.#remember(moment)
+    const { reason, ...source } = record.source
+    const wasTold = source.state === 'ready' && reason !== undefined
+    if (record.saved_doc_seq === moment.doc_seq && record.saved_event_seq === moment.event_seq && !wasTold)
+      return
+    record.saved_doc_seq = moment.doc_seq
+    record.saved_event_seq = moment.event_seq
+    record.source = source
+    await this.#room.commit({ statements: [updateBinding(record)] })
+  }
+
+  /** Says what is about to be on disk, so that a crash in between is known by it. */
+  async #announce(written: Written, { doc_seq, event_seq }: Moment): Promise<void> {
+    const { record } = this.#room
+    const { hash, cell_ids } = written
+    const pending = { hash, doc_seq, event_seq, ...(cell_ids ? { cell_ids: [...cell_ids] } : {}) }
+    record.source = { ...record.source, pending }
+    await this.#room.commit({ statements: [updateBinding(record)] })
+    faultPoint('save:announced')
+  }
+
+  async #write(target: string, same: boolean, { bytes, hash }: Written): Promise<void> {
+    const { source } = this.#room.record
+    const expectedHash = same && source.state !== 'missing' ? (source.hash ?? null) : null
+    try {
+      await saveFile({ path: target, bytes, expectedHash }, (step) => faultPoint(`save:${step}`))
+    } catch (error) {
+      // Asked for again after a crash: what stands there is what was to be written.
+      if (!same && error instanceof RoomdError && presentHash(error) === hash) return
+      throw error
     }
+  }
+
+  async #bind(target: string, same: boolean, written: Written, moment: Moment): Promise<void> {
+    const { record } = this.#room
+    const { hash, bytes, cell_ids } = written
+    const { doc_seq, event_seq } = moment
+    const { state } = record.source
+    record.path = target
+    record.saved_doc_seq = doc_seq
+    record.saved_event_seq = event_seq
+    const { warnings } = record.source
+    const source: SourceRecord = { state: 'ready', hash, ...(warnings && same ? { warnings } : {}) }
+    record.source = source
+    if (!same) {
+      record.kind = 'in-place'
+      record.title = basename(target)
+      record.working_dir = dirname(target)
+    }
+    await this.#room.commit({
+      statements: [updateBinding(record), ...baseRows(this.#room.id, { hash, text: bytes, cell_ids })],
+      events: [
+        { type: 'saved', path: target, doc_seq, event_seq },
+        ...(same && state === 'ready'
+          ? []
+          : [{ type: 'source' as const, path: target, state: 'ready' as const }]),
+      ],
+    })
+    this.#remember(moment)
+  }
+
+  #remember(moment: Moment): void {
+    this.#savedMarks = new Map(moment.marks)
+    this.#differing.clear()
   }
 
   #mustBeFree(target: string): void {
@@ -189,16 +228,17 @@ export class Saver {
       `${target} is open as another room (${other.notebook_id}); choose another path`,
       {
         cause: { notebook_id: other.notebook_id },
+        next: { tool: 'connect_notebook', arguments: { notebook_id: other.notebook_id } },
       },
     )
   }
 }
 
-function readBase(store: Store, notebookId: NotebookId): { hash: string; text: Uint8Array } | null {
-  return (
-    store.get<{ hash: string; text: Uint8Array }>(
-      'SELECT hash, text FROM sources WHERE notebook_id = ?',
-      notebookId,
-    ) ?? null
-  )
+/** It has not ended, or never began: what the file shows of the cell is worth more. */
+function keepsOld({ origin, started_at, finished_at }: ExecutionSummary): boolean {
+  return origin === 'peer' && (finished_at === null || started_at === null)
+}
+
+function presentHash({ detail }: RoomdError): unknown {
+  return typeof detail === 'object' && detail !== null && 'present' in detail ? detail.present : undefined
 }

@@ -167,4 +167,9 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (notebook_id, message_id)
   ) STRICT;
   `,
+  `
+  -- What the room calls the cells of the text, in order (MessagePack); NULL: what reading it gives.
+  ALTER TABLE sources ADD COLUMN cell_ids BLOB;
+  ALTER TABLE rooms ADD COLUMN autosave TEXT NOT NULL DEFAULT 'on'; -- on | off | paused
+  `,
 ]

@@ -36,15 +36,37 @@ test('a file that was deleted while open: the first save says so, the next write
   expect(await ask('source_status', {})).toMatchObject({ source_state: 'ready' })
 })
 
+test('a deleted file is not written anew by itself', async () => {
+  rmSync(path)
+  fixture.clock.advance(60_000)
+  await ask('reconcile_source', { keep: 'room' }).catch(() => {})
+  fixture.clock.advance(60_000)
+  await ask('edit', { operations: [{ op: 'create_cell', source: 'more', cell_type: 'code' }] })
+  fixture.clock.advance(60_000)
+  expect(await ask('source_status', {})).toMatchObject({ source_state: 'missing' })
+  expect(existsSync(path)).toBe(false)
+})
+
 test.each(['room', 'disk', 'both'] as const)(
-  'a file that was changed and then deleted: reconciling with %s says so, and saving writes it anew',
+  'a file that was in conflict and then deleted: reconciling with %s says so, and saving writes it anew',
   async (keep) => {
-    writeFileSync(path, readFileSync(path, 'utf8').replace('"1"', '"2"'))
+    await ask('edit', { operations: [{ op: 'set_source', cell_id: 'cell-0', source: '1 here' }] })
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"1"', '"1 there"'))
     await expect(ask('save', {})).rejects.toMatchObject({ code: 'source_conflict' })
     rmSync(path)
     await expect(ask('reconcile_source', { keep })).rejects.toMatchObject({ code: 'not_found' })
     expect(await ask('source_status', {})).toMatchObject({ source_state: 'missing' })
     expect(await ask('save', {})).toMatchObject({ outcome: 'saved' })
-    expect(sources()).toEqual(['1', 'of the room'])
+    expect(sources()).toEqual(['1 here', 'of the room'])
+    expect(await ask('source_status', {})).toMatchObject({ source_state: 'ready', conflicts: [] })
   },
 )
+
+test('a file that comes back as it was is in order again', async () => {
+  const before = readFileSync(path)
+  rmSync(path)
+  await expect(ask('save', {})).rejects.toMatchObject({ code: 'source_conflict' })
+  writeFileSync(path, before)
+  expect(await ask('save', {})).toMatchObject({ outcome: 'saved' })
+  expect(sources()).toEqual(['1', 'of the room'])
+})

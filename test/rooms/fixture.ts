@@ -116,8 +116,20 @@ export async function makeRooms(wrap: (store: Store) => Store = (store) => store
   const clock = new ManualClock()
   const worker = new DocumentWorker(file)
   const blobs = openBlobs(join(folder, 'blobs'))
-  const again = (other: Store = store): RoomRegistry =>
-    new RoomRegistry({ store: wrap(other), blobs, kernels: noKernels, places, clock, log, worker })
+  const registries: RoomRegistry[] = []
+  const again = (other: Store = store): RoomRegistry => {
+    const made = new RoomRegistry({
+      store: wrap(other),
+      blobs,
+      kernels: noKernels,
+      places,
+      clock,
+      log,
+      worker,
+    })
+    registries.push(made)
+    return made
+  }
   return {
     folder,
     store,
@@ -152,6 +164,8 @@ export async function makeRooms(wrap: (store: Store) => Store = (store) => store
       ...more,
     }),
     async dispose() {
+      // What cannot be made durable is refused: these tests break stores.
+      await Promise.allSettled(registries.map((rooms) => rooms.shutdown({ kernels: false })))
       await worker.dispose()
       await store.close()
       rmSync(folder, { recursive: true, force: true })

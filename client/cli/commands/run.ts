@@ -34,6 +34,8 @@ export const run: CommandRun<RunArguments> = async (context, args) => {
     const running = present !== null && present.state !== 'none' && present.state !== 'dead'
     const ours = !running && room.state.peersTotal <= 1
     try {
+      // The daemon saves by itself what ran, too.
+      if (!args.save) await room.call('set_autosave', { autosave: 'paused' })
       if (args.kernel !== undefined && present?.name !== args.kernel) await room.restartKernel(args.kernel)
       const { outcome, timedOut } = await runAndWatch(context, client, room, args.timeoutMs)
       return await conclude(context, client, room, args, ours, outcome, timedOut)

@@ -1,6 +1,6 @@
 /** The file behind the notebook: how it stands to it, and ending a conflict. */
 import { z } from 'zod'
-import { SourceState } from '../../../protocol/notebook.ts'
+import { Autosaving, SourceState } from '../../../protocol/notebook.ts'
 import { text } from '../results/content.ts'
 import { counted, shorten } from '../results/model-text.ts'
 import { withRoom } from './room.ts'
@@ -27,11 +27,15 @@ export const getSourceStatus = defineTool({
         disk: z.string().nullable(),
       }),
     ),
+    warnings: z.array(z.string()).optional(),
+    autosave: Autosaving,
+    doc_seq: z.number(),
+    saved_doc_seq: z.number(),
   }),
   async run(context, { notebook }) {
     return withRoom(context, notebook, 'read', async (lease) => {
       const status = await lease.room.call('source_status', {}, { signal: context.signal })
-      const { path, source_state, reason, conflicts } = status
+      const { path, source_state, reason, conflicts, warnings } = status
       const lines = [
         `${path ?? 'Not saved to a file yet'}: ${source_state}${reason === undefined ? '' : ` (${reason})`}`,
         ...conflicts.flatMap(({ cell_id, room, disk }) => [
@@ -39,6 +43,7 @@ export const getSourceStatus = defineTool({
           `--- in the room\n${side(room)}`,
           `--- on disk\n${side(disk)}`,
         ]),
+        ...(warnings ?? []).slice(0, 20).map((warning) => `kept as it is: ${warning}`),
       ]
       if (source_state === 'conflict' || source_state === 'modified_outside')
         lines.push('reconcile_source {"keep": "room" | "disk" | "both"} settles it.')

@@ -30,12 +30,17 @@ export function identify<Cell extends Named>(cells: readonly Cell[]): (Identifie
       return { cell_id: own.data, from: 'own', of }
     }
     const from = id === undefined ? 'missing' : own.success ? 'duplicate' : 'invalid'
-    for (let copy = 0; ; copy++) {
-      // A letter first and short, as nbformat's grammar for ids wants it.
-      const derived = `c${createHash('sha256').update(`${copy}\n${content}`).digest('hex').slice(0, 15)}`
-      if (taken.has(derived)) continue
-      taken.add(derived)
-      return { cell_id: derived as CellId, from, of }
-    }
+    const cell_id = derivedId(content, taken)
+    taken.add(cell_id)
+    return { cell_id, from, of }
   })
+}
+
+/** An id made of a cell's content (type and source), other than those taken. */
+export function derivedId(content: string, taken: ReadonlySet<string>): CellId {
+  for (let copy = 0; ; copy++) {
+    // A letter first and short, as nbformat's grammar for ids wants it.
+    const derived = `c${createHash('sha256').update(`${copy}\n${content}`).digest('hex').slice(0, 15)}`
+    if (!taken.has(derived)) return CellId.parse(derived)
+  }
 }

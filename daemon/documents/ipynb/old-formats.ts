@@ -47,6 +47,7 @@ export function readOldCells(file: ParsedFile): FileCell[] {
       metadata: isRecord(value.metadata) ? value.metadata : {},
       outputs,
       execution_count: countOf(value.prompt_number ?? value.execution_count),
+      own_id: null,
     }
   })
 }

@@ -1,5 +1,6 @@
 /** A notebook file as text, nodes and parts: what reading and writing both start from. */
 import { RoomdError } from '../../../protocol/errors.ts'
+import type { CellId } from '../../../protocol/ids.ts'
 import { type Identified, identify } from './cell-ids.ts'
 import { checkJson, JsonError } from './json-check.ts'
 import { jsonValue, readNode, skipSpace } from './json-nodes.ts'
@@ -94,8 +95,11 @@ function parseJson(
   }
 }
 
-/** Cells of a format-4 file; throws as parseFile does. */
-export function parseCells(file: ParsedFile): ParsedCell[] {
+/**
+ * Cells of a format-4 file; throws as parseFile does. `ids`: what the cells are called in the room, where that is known and not
+ * what the file says; taken when there is one for each cell.
+ */
+export function parseCells(file: ParsedFile, ids: readonly CellId[] | null = null): ParsedCell[] {
   const { path } = file
   const list = file.value.cells
   if (list === undefined) throw invalidFile(path, 'cells', 'the list of cells is missing')
@@ -114,7 +118,13 @@ export function parseCells(file: ParsedFile): ParsedCell[] {
       throw invalidFile(path, `${at}.outputs`, 'expected a list of outputs')
     return { id: value.id, content: `${value.cell_type}\n${source}`, value, source }
   })
-  return identify(cells).map(({ cell_id, from, of: { value, source } }) => ({ cell_id, from, value, source }))
+  const given = ids?.length === cells.length ? ids : null
+  return identify(cells).map(({ cell_id, from, of: { value, source } }, index) => ({
+    cell_id: given?.[index] ?? cell_id,
+    from,
+    value,
+    source,
+  }))
 }
 
 /** Ids are part of the format from 4.5 on. */

@@ -1,4 +1,5 @@
 /** Reads an `.ipynb` file into cells, outputs and metadata. Opening changes nothing: see write.ts for the way back. */
+import type { CellId } from '../../../protocol/ids.ts'
 import type { Output } from '../../../protocol/notebook.ts'
 import type { CellSeed } from '../layout.ts'
 import { wellFormed } from '../layout.ts'
@@ -11,6 +12,8 @@ export interface FileCell extends CellSeed {
   /** Texts joined, values whole. Empty for cells that are no code. */
   readonly outputs: readonly Output[]
   readonly execution_count: number | null
+  /** The id that the file itself gives; null: none that can be used, so that `cell_id` was made from the content. */
+  readonly own_id: string | null
 }
 
 export interface NotebookFile {
@@ -26,11 +29,18 @@ export interface NotebookFile {
   readonly warnings: readonly FileWarning[]
 }
 
-/** Throws `invalid_argument` whose cause is `{path, at: 'cells[3].outputs[0].data', reason}`. */
-export function readNotebook(bytes: Uint8Array, path: string): NotebookFile {
+/**
+ * Throws `invalid_argument` whose cause is `{path, at: 'cells[3].outputs[0].data', reason}`. `ids`: what a room calls the cells,
+ * where that is not what the file says.
+ */
+export function readNotebook(
+  bytes: Uint8Array,
+  path: string,
+  ids: readonly CellId[] | null = null,
+): NotebookFile {
   const file = parseFile(bytes, path)
   const metadata = metadataOf(file)
-  const cells = file.nbformat === 4 ? readCells(file) : readOldCells(file)
+  const cells = file.nbformat === 4 ? readCells(file, ids) : readOldCells(file)
   return {
     nbformat: file.nbformat,
     nbformat_minor: file.nbformat_minor,
@@ -48,8 +58,8 @@ function metadataOf(file: ParsedFile): Record<string, unknown> {
   return value
 }
 
-function readCells(file: ParsedFile): FileCell[] {
-  const cells = parseCells(file)
+function readCells(file: ParsedFile, ids: readonly CellId[] | null): FileCell[] {
+  const cells = parseCells(file, ids)
   const { path, warnings } = file
   const withIds = hasIds(file.nbformat, file.nbformat_minor)
   return cells.map((cell, index): FileCell => {
@@ -89,6 +99,7 @@ function readCells(file: ParsedFile): FileCell[] {
       ...(isRecord(value.attachments) ? { attachments: value.attachments } : {}),
       outputs,
       execution_count: countOf(value.execution_count),
+      own_id: cell.from === 'own' ? String(value.id) : null,
     }
   })
 }

@@ -44,6 +44,8 @@ export interface WriteCell {
 export interface WriteRequest {
   /** Bytes of the file as last read or written; null: there is no file yet. */
   readonly base: Uint8Array | null
+  /** What the room calls the cells of `base`, in order, where that is not what the file says. */
+  readonly base_ids?: readonly CellId[] | null
   /** For messages. */
   readonly path: string
   readonly metadata: Readonly<Record<string, unknown>>
@@ -56,11 +58,13 @@ export interface Written {
   readonly hash: string
   /** Cells that got an id in the file with this write although nobody asked: the file lacked it, or had it twice. */
   readonly ids_added: readonly CellId[]
+  /** What the room calls the cells that were written, in order; null: just what reading the bytes again would call them. */
+  readonly cell_ids: readonly CellId[] | null
 }
 
 /** Throws `invalid_argument` when the base is no notebook, `unsupported` when its format is not 4. */
 export function writeNotebook(request: WriteRequest): Written {
-  if (request.base === null) return written(newFile(request), [])
+  if (request.base === null) return written(newFile(request), [], null)
   const file = parseFile(request.base, request.path)
   if (file.nbformat !== 4)
     throw new RoomdError(
@@ -77,6 +81,8 @@ class Splicer {
   readonly #source: Source
   readonly #withIds: boolean
   readonly #idsAdded: CellId[] = []
+  /** The file calls a cell otherwise than the room does. */
+  #foreignIds = false
 
   constructor(file: ParsedFile) {
     this.#file = file
@@ -100,18 +106,23 @@ class Splicer {
         'metadata',
         writeJson(request.metadata, this.#source.style, innerMargin(this.#source, root)),
       )
-    changed.set('cells', this.#cells(request.cells))
+    changed.set('cells', this.#cells(request.cells, request.base_ids ?? null))
     const body = spliceMembers(this.#source, root, changed)
     const whole = text.slice(0, root.start) + body + text.slice(root.end)
-    return written(whole, this.#idsAdded)
+    // Ids in the file are found again there; derived ones change with the content.
+    const found = this.#withIds && !this.#foreignIds
+    return written(whole, this.#idsAdded, found ? null : request.cells.map((cell) => cell.cell_id))
   }
 
-  #cells(cells: readonly WriteCell[]): string {
+  #cells(cells: readonly WriteCell[], baseIds: readonly CellId[] | null): string {
     const list = this.#root.member('cells')?.value
     if (list?.kind !== 'array')
       throw new RoomdError('internal', `${this.#file.path}: the list of cells is gone`)
     const byId = new Map(
-      parseCells(this.#file).map((cell, index) => [cell.cell_id, { cell, index, node: list.items[index] }]),
+      parseCells(this.#file, baseIds).map((cell, index) => [
+        cell.cell_id,
+        { cell, index, node: list.items[index] },
+      ]),
     )
     const margin = innerMargin(this.#source, list)
     const entries = cells.map((cell): Entry => {
@@ -142,7 +153,7 @@ class Splicer {
     if (this.#withIds && old.from !== 'own') {
       set('id', cell.cell_id)
       this.#idsAdded.push(cell.cell_id)
-    }
+    } else if (old.value.id !== cell.cell_id) this.#foreignIds = true
     if (cell.cell_type !== old.value.cell_type) set('cell_type', cell.cell_type)
     if (cell.source !== wellFormed(old.source)) {
       const member = node.member('source')
@@ -237,7 +248,7 @@ function joined(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, joined(part)]))
 }
 
-function written(text: string, idsAdded: CellId[]): Written {
+function written(text: string, idsAdded: CellId[], cellIds: CellId[] | null): Written {
   const bytes = new TextEncoder().encode(text)
-  return { bytes, hash: hashBytes(bytes), ids_added: idsAdded }
+  return { bytes, hash: hashBytes(bytes), ids_added: idsAdded, cell_ids: cellIds }
 }

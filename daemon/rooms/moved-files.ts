@@ -1,0 +1,43 @@
+/** Where a file went that was renamed or moved: found by its inode and its content, in the folders nearby and those watched. */
+import type { Dirent } from 'node:fs'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { readSource } from '../documents/save.ts'
+import type { FileIdentity } from './disk-changes.ts'
+
+/** Files that are looked at, at most: a folder with more is not searched to the end. */
+const MOST_FILES = 5_000
+
+/**
+ * The canonical path of the file with this identity and content, or null when it cannot be told. Both are asked for: an inode is
+ * given to the next file when its file is deleted.
+ */
+export async function findMoved(
+  from: string,
+  identity: FileIdentity,
+  hash: string,
+  watched: readonly string[],
+): Promise<string | null> {
+  const home = dirname(from)
+  const near = new Set([home, ...watched, dirname(home)])
+  let left = MOST_FILES
+  for (const entry of await list(home)) if (entry.isDirectory()) near.add(join(home, entry.name))
+  for (const folder of near) {
+    for (const entry of await list(folder)) {
+      if (!entry.isFile() || !entry.name.endsWith('.ipynb')) continue
+      if (left-- <= 0) return null
+      const path = join(folder, entry.name)
+      if (path === from) continue
+      const found = await stat(path).catch(() => null) // gone again
+      if (found?.ino !== identity.ino || found.dev !== identity.dev) continue
+      const source = await readSource(path).catch(() => null)
+      if (source?.hash === hash) return realpath(path).catch(() => null)
+    }
+  }
+  return null
+}
+
+async function list(folder: string): Promise<Dirent[]> {
+  // A folder that is gone or closed to us holds nothing that could be followed.
+  return readdir(folder, { withFileTypes: true }).catch(() => [])
+}
