@@ -124,7 +124,14 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   ])
   open.http = http
   tellProcess(places, open, log)
-  const kernels = createKernelProvider({ store, places, log, clock: systemClock, bootId })
+  const kernels = createKernelProvider({
+    store,
+    places,
+    log,
+    clock: systemClock,
+    bootId,
+    gateways: settings.kernels.gateways,
+  })
   open.kernels = kernels
   const worker = new DocumentWorker(storeFile)
   open.worker = worker

@@ -49,10 +49,40 @@ const RemoteSettings = z.strictObject({
     .optional(),
 })
 
+/** A Jupyter Server, Kernel Gateway or Enterprise Gateway whose kernels are offered as `name/spec`. */
+export const GatewaySettings = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9._-]{0,49}$/i, 'must be letters, digits, ".", "_" or "-", at most 50 of them'),
+  /** Where its API is: `<url>/api/kernels` must answer. */
+  url: z.string().max(2000).superRefine(checkGatewayUrl),
+  /** Environment variable that holds its token; without it nothing is sent. */
+  token_env: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
+    .optional(),
+})
+export type GatewaySettings = z.infer<typeof GatewaySettings>
+
+const KernelSettings = z.strictObject({
+  gateways: z
+    .array(GatewaySettings)
+    .default([])
+    .superRefine((gateways, context) => {
+      const seen = new Set<string>()
+      for (const [index, { name }] of gateways.entries()) {
+        if (seen.has(name))
+          context.addIssue({ code: 'custom', path: [index, 'name'], message: `"${name}" is there twice` })
+        seen.add(name)
+      }
+    }),
+})
+
 export const Settings = z.strictObject({
   http: HttpSettings.prefault({}),
   /** Daemons on other machines, by names of the user's own. */
   remotes: z.record(z.string().regex(/^[\w-]+$/), RemoteSettings).default({}),
+  kernels: KernelSettings.prefault({}),
 })
 export type Settings = z.infer<typeof Settings>
 
@@ -93,6 +123,20 @@ export function checkSettings(value: unknown, file: string): Settings {
   const issue = parsed.error.issues[0]
   const place = issue?.path.join('.') ?? ''
   throw refused(file, place === '' ? `${issue?.message}` : `${place}: ${issue?.message}`)
+}
+
+/** A secret in the URL would be in a file that is no secret, and in every message that names the gateway. */
+function checkGatewayUrl(text: string, context: z.RefinementCtx): void {
+  const url = URL.canParse(text) ? new URL(text) : null
+  const fault =
+    url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')
+      ? 'must be a URL that begins with http:// or https://'
+      : url.username !== '' || url.password !== ''
+        ? 'must not hold a name or password; name the variable that holds the token in token_env'
+        : url.search !== '' || url.hash !== ''
+          ? 'must end with its path; a token belongs into the variable that token_env names'
+          : null
+  if (fault !== null) context.addIssue({ code: 'custom', message: fault })
 }
 
 function refused(file: string, reason: string): RoomdError {

@@ -48,7 +48,8 @@ export const HostEvent = z.discriminatedUnion('kind', [
     kind: z.literal('ready'),
     seq: z.number().int(),
     at: z.number(),
-    pid: z.number().int(),
+    /** null: a remote kernel. */
+    pid: z.number().int().nullable(),
     info: z.record(z.string(), z.unknown()),
   }),
   /** The request's reply and its idle are both in (or idle was proved): nothing of it will follow. */
@@ -73,9 +74,18 @@ export const HostEvent = z.discriminatedUnion('kind', [
     expected: z.boolean(),
     /** The system killed it for want of memory. */
     out_of_memory: z.boolean().optional(),
+    /** The whole story in one sentence, where there is no process to have a code or a signal: a remote kernel. */
+    reason: z.string().optional(),
   }),
   /** Events that are not there any more, with the reason (host died, hard limit). */
   z.looseObject({ kind: z.literal('gap'), seq: z.number().int(), at: z.number(), reason: z.string() }),
+  /** Remote kernels: the connection to the gateway was lost (`trouble` says why; the host dials again) or is there again (null). */
+  z.looseObject({
+    kind: z.literal('connection'),
+    seq: z.number().int(),
+    at: z.number(),
+    trouble: z.string().nullable(),
+  }),
 ])
 export type HostEvent = z.output<typeof HostEvent>
 
@@ -94,6 +104,8 @@ export const HostStatus = z.looseObject({
   waiting_input: z.boolean(),
   /** Bytes; null where it cannot be told. */
   memory: z.number().nullable(),
+  /** Remote kernels: why there is no connection to the gateway just now. */
+  trouble: z.string().optional(),
 })
 export type HostStatus = z.output<typeof HostStatus>
 
@@ -135,6 +147,27 @@ export const hostMethods = {
 
 export type HostMethod = keyof typeof hostMethods
 
+/** Environment variable that hands the gateway's token to the host, which takes it out of its environment at once. */
+export const GATEWAY_TOKEN = 'ROOMD_GATEWAY_TOKEN'
+
+export const RemoteLaunch = z.looseObject({
+  /** The gateway's name in the settings, for messages. */
+  gateway: z.string(),
+  /** Base URL of its API, e.g. `https://hub.example/user/me`. */
+  url: z.string(),
+  /** Name of the variable that the token was read from, for messages; null: no token. */
+  token_env: z.string().nullable(),
+  /** The gateway's own name of the kernelspec. */
+  spec: z.string(),
+  /** Handed to the gateway with the start (Enterprise Gateway passes variables that begin with KERNEL_ on to the kernel). */
+  env: z.record(z.string(), z.string()),
+  /** Adopt the kernel that the gateway knows under this id instead of starting one. */
+  kernel_id: z.string().nullable(),
+  /** That kernel's own session id, if it is known: another one means that the kernel was started anew. */
+  kernel_session: z.string().nullable(),
+})
+export type RemoteLaunch = z.output<typeof RemoteLaunch>
+
 /**
  * How a host is started: written as `launch.json` (0600) into the kernel's own 0700 folder `<state>/kernels/<kernel_id>/`,
  * which then also holds connection file, send log, spool, stderr and `host.json`. The kernel's environment is the host's own.
@@ -146,7 +179,8 @@ export const HostLaunch = z.looseObject({
   socket: z.string(),
   /** Folder for ipc endpoints, likewise; empty string: use tcp ports. */
   ipc_dir: z.string(),
-  argv: z.array(z.string()).min(1),
+  /** Empty for a remote kernel. */
+  argv: z.array(z.string()),
   cwd: z.string(),
   interrupt_mode: z.enum(['signal', 'message']),
   transport: z.enum(['ipc', 'tcp']),
@@ -156,6 +190,11 @@ export const HostLaunch = z.looseObject({
   first_seq: z.number().int().default(1),
   /** Adopt this running kernel instead of starting one. */
   adopt: z.looseObject({ pid: z.number().int(), pid_started: z.number().nullable() }).optional(),
+  /**
+   * A kernel that a gateway runs, in place of a process of this machine: then argv, transport and ipc_dir mean nothing. The
+   * gateway's token is in the host's environment under `GATEWAY_TOKEN`, never here.
+   */
+  remote: RemoteLaunch.optional(),
 })
 export type HostLaunch = z.output<typeof HostLaunch>
 

@@ -107,7 +107,7 @@ export const KernelSpecSummary = z.object({
   name: z.string(),
   display_name: z.string(),
   language: z.string(),
-  /** Where it was found: embedded, JUPYTER_PATH, user, environment, system. */
+  /** Where it was found: embedded, JUPYTER_PATH, user, environment, system, gateway. */
   source: z.string(),
   path: z.string(),
   usable: z.boolean(),
@@ -127,6 +127,8 @@ const KernelList = z.object({
       state: z.string(),
       started_at: z.number().nullable(),
       memory: z.number().nullable(),
+      /** A kernel at a gateway that cannot be reached just now: why. */
+      reason: z.string().optional(),
     }),
   ),
   standbys: z.array(z.unknown()),

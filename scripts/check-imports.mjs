@@ -6,15 +6,16 @@ import { fileURLToPath } from 'node:url'
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 
-/** First rule whose folder holds the importing file: which folders of ours it may import, which packages it may not. */
+/**
+ * First rule whose folder holds the importing file: which folders of ours it may import; which packages it may not, or, where a
+ * process is to stay small, which are the only ones it may (what Node brings is free).
+ */
 const rules = [
   { folder: 'protocol', may: ['protocol'], never: ['yjs', 'zeromq', 'better-sqlite3', 'esbuild'] },
   { folder: 'daemon/javascript-kernel', may: ['daemon/javascript-kernel'], never: ['better-sqlite3', 'yjs'] },
-  {
-    folder: 'daemon/kernel-host',
-    may: ['daemon/kernel-host', 'protocol'],
-    never: ['better-sqlite3', 'yjs', 'pino'],
-  },
+  // A host speaks to its kernel by ZeroMQ or by a WebSocket, and loads the one that it needs.
+  { folder: 'daemon/kernel-host/remote', may: ['daemon/kernel-host', 'protocol'], only: ['ws', 'zod'] },
+  { folder: 'daemon/kernel-host', may: ['daemon/kernel-host', 'protocol'], only: ['zeromq', 'zod'] },
   { folder: 'daemon', may: ['daemon', 'protocol'], never: ['@modelcontextprotocol/sdk', 'commander'] },
   { folder: 'client/sdk', may: ['client/sdk', 'protocol'], never: ['zeromq', 'better-sqlite3', 'esbuild'] },
   {
@@ -41,6 +42,12 @@ function* sources(folder) {
   }
 }
 
+function mayLoad(rule, wanted) {
+  const isOf = (name) => wanted === name || wanted.startsWith(`${name}/`)
+  if (rule.only) return wanted.startsWith('node:') || rule.only.some(isOf)
+  return !rule.never.some(isOf)
+}
+
 const faults = []
 let files = 0
 for (const top of ['protocol', 'daemon', 'client']) {
@@ -54,7 +61,7 @@ for (const top of ['protocol', 'daemon', 'client']) {
         const target = relative(root, resolve(dirname(file), wanted))
         if (!rule.may.some((folder) => target.startsWith(`${folder}/`)))
           faults.push(`${place}: may not import ${target}`)
-      } else if (rule.never.some((name) => wanted === name || wanted.startsWith(`${name}/`))) {
+      } else if (!mayLoad(rule, wanted)) {
         faults.push(`${place}: may not load ${wanted}`)
       }
     }

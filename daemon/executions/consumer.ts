@@ -223,6 +223,7 @@ export class Consumer {
     const all = { units: units - 64, done: true }
     switch (event.kind) {
       case 'ready':
+      case 'connection':
         return all
       case 'gap': {
         const running = this.#port.book.open.find((live) => live.sent)

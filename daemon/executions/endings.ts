@@ -41,6 +41,7 @@ export function statusAfter(ending: Ending, ran: boolean): TerminalStatus {
 }
 
 export function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
+  if (event.reason !== undefined) return event.reason
   const code = event.code === null ? 'ended (its exit code is not known)' : `exited with code ${event.code}`
   const how = event.signal ? `was ended by ${event.signal}` : code
   const stderr = event.stderr.trim()

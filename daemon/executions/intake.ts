@@ -148,6 +148,7 @@ export class Intake {
       case 'gap':
         return 0
       case 'ready':
+      case 'connection':
         return QUIET_MS
       case 'message':
         switch (item.told.kind) {

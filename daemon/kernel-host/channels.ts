@@ -7,31 +7,32 @@
  */
 import { Context, Dealer, type Socket, Subscriber } from 'zeromq'
 import { type Channel, type ConnectionInfo, endpoint } from './connection-file.ts'
-
-export interface ChannelHandlers {
-  /**
-   * One multipart message. Messages that are there at once are given within one turn of the loop. A channel is not read on
-   * before the promise settles; it never rejects.
-   */
-  message(channel: Channel, parts: Buffer[]): void | Promise<void>
-  /** The kernel's end of a channel closed: it may be gone. */
-  disconnected(): void
-}
+import { decodeMessage, encodeMessage, type OutgoingMessage } from './jupyter-message.ts'
+import type { ChannelHandlers, KernelChannels, OutgoingChannel } from './kernel-channels.ts'
 
 /** Time between attempts to connect to a kernel that has not bound yet. */
 const RECONNECT_MS = 5
 
-export class Channels {
+export class Channels implements KernelChannels {
+  readonly #info: ConnectionInfo
+  readonly #routingId: string
+  /** Empty: not verified. Nobody but us and what we started can bind in our 0700 folder; a TCP port may be anybody's. */
+  readonly #verifyKey: string
+  readonly #handlers: ChannelHandlers
   readonly #context: Context
-  readonly #dealers: Record<'shell' | 'control' | 'stdin', Outgoing>
+  readonly #dealers: Record<OutgoingChannel, Outgoing>
   readonly #sockets: Socket[]
   #closed = false
   #received = 0
   #handling = 0
 
   constructor(info: ConnectionInfo, routingId: string, handlers: ChannelHandlers) {
+    this.#info = info
+    this.#routingId = routingId
+    this.#verifyKey = info.transport === 'ipc' ? '' : info.key
+    this.#handlers = handlers
     this.#context = new Context({ ioThreads: 1, blocky: false })
-    const dealer = (channel: 'shell' | 'control' | 'stdin'): Dealer => {
+    const dealer = (channel: OutgoingChannel): Dealer => {
       const socket = new Dealer({
         context: this.#context,
         routingId,
@@ -54,13 +55,22 @@ export class Channels {
     const shell = dealer('shell')
     const control = dealer('control')
     const stdin = dealer('stdin')
-    shell.events.on('disconnect', () => handlers.disconnected())
+    shell.events.on('disconnect', () => handlers.closed())
     this.#dealers = { shell: new Outgoing(shell), control: new Outgoing(control), stdin: new Outgoing(stdin) }
     this.#sockets = [iopub, shell, control, stdin]
-    void this.#read('iopub', iopub, handlers)
-    void this.#read('shell', shell, handlers)
-    void this.#read('control', control, handlers)
-    void this.#read('stdin', stdin, handlers)
+    void this.#read('iopub', iopub)
+    void this.#read('shell', shell)
+    void this.#read('control', control)
+    void this.#read('stdin', stdin)
+  }
+
+  /** ZeroMQ connects, and connects again, below us: what is sent before waits in its queues. */
+  open(): void {
+    this.#handlers.connected(false)
+  }
+
+  get connected(): boolean {
+    return !this.#closed
   }
 
   /** Messages received so far; tells whether anything still comes. */
@@ -74,8 +84,8 @@ export class Channels {
   }
 
   /** Hands the parts to ZeroMQ before it returns, unless hundreds were sent in this very turn. */
-  send(channel: 'shell' | 'control' | 'stdin', parts: Uint8Array[]): void {
-    this.#dealers[channel].send(parts)
+  send(channel: OutgoingChannel, message: OutgoingMessage): void {
+    this.#dealers[channel].send(encodeMessage(message, this.#info.key, this.#routingId))
   }
 
   close(): void {
@@ -84,7 +94,7 @@ export class Channels {
     for (const socket of this.#sockets) socket.close()
   }
 
-  async #read(channel: Channel, socket: Subscriber | Dealer, handlers: ChannelHandlers): Promise<void> {
+  async #read(channel: Channel, socket: Subscriber | Dealer): Promise<void> {
     while (!this.#closed) {
       let parts: Buffer[]
       try {
@@ -95,11 +105,19 @@ export class Channels {
         throw error
       }
       this.#received++
-      const pending = handlers.message(channel, parts)
+      const pending = this.#give(channel, parts)
       if (pending === undefined) continue
       this.#handling++
       await pending
       this.#handling--
+    }
+  }
+
+  #give(channel: Channel, parts: Buffer[]): void | Promise<void> {
+    try {
+      return this.#handlers.message(channel, decodeMessage(parts, this.#verifyKey))
+    } catch (error) {
+      this.#handlers.unreadable(channel, error)
     }
   }
 }

@@ -1,16 +1,16 @@
 /**
- * The messages between host and kernel: sends requests once, makes events of what the kernel says, follows what is open. Keeps the
+ * The messages between host and kernel, over whatever channels it has: sends requests once, makes events of what the kernel says, follows what is open. Keeps the
  * host's own questions (readiness, probes, preparation) apart from what others see.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../protocol/clock.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { KernelId } from '../../protocol/ids.ts'
-import { Channels } from './channels.ts'
-import type { Channel, ConnectionInfo } from './connection-file.ts'
+import type { Channel } from './connection-file.ts'
 import type { NewEvent } from './event-stream.ts'
 import { Interrupt } from './interrupt.ts'
-import { decodeMessage, dictionary, encodeMessage, type OutgoingMessage } from './jupyter-message.ts'
+import { dictionary, type OutgoingMessage, type RawMessage } from './jupyter-message.ts'
+import type { KernelChannels, OutgoingChannel } from './kernel-channels.ts'
+import type { KernelSide } from './kernel-side.ts'
 import { preparation } from './preparation.ts'
 import { Readiness } from './readiness.ts'
 import type { SendLog } from './send-log.ts'
@@ -19,7 +19,6 @@ import { giantStream } from './stream-pieces.ts'
 
 export interface ConversationPort {
   readonly clock: Clock
-  readonly kernelId: KernelId
   readonly sends: SendLog
   /** The kernel was there before this host: it may be busy, and is prepared already. */
   readonly adopted: boolean
@@ -28,7 +27,8 @@ export interface ConversationPort {
   ready(info: Record<string, unknown>): void
   /** What is open changed. */
   changed(): void
-  disconnected(): void
+  /** The kernel's end of a channel closed. */
+  closed(): void
   log(message: string): void
 }
 
@@ -43,15 +43,12 @@ export interface SendParams {
 }
 
 interface Link {
-  readonly info: ConnectionInfo
-  readonly channels: Channels
+  readonly channels: KernelChannels
   readonly readiness: Readiness
-  /** Empty: not verified. Nobody but us and what we started can bind in our 0700 folder; a TCP port may be anybody's. */
-  readonly verifyKey: string
 }
 
 /** msg_ids of our own questions begin with it; their answers are nobody else's. */
-const OWN = 'roomd-host-'
+export const OWN = 'roomd-host-'
 /** After the kernel's end: nothing more comes when nothing came for so long. */
 const QUIET_MS = 30
 /** Pieces of a giant message between two turns of the loop; about a megabyte. */
@@ -63,6 +60,7 @@ export class Conversation {
   readonly #interrupt: Interrupt
   #link: Link | null = null
   #waitingInput = false
+  #trouble: string | null = null
 
   constructor(port: ConversationPort) {
     this.#port = port
@@ -89,19 +87,31 @@ export class Conversation {
     return this.#waitingInput
   }
 
+  /** Why the channels cannot be used now; null: they can, or could not yet. */
+  get trouble(): string | null {
+    return this.#trouble
+  }
+
   /** Connects to the channels of a kernel, in place of an earlier attempt's. */
-  connect(info: ConnectionInfo): void {
+  connect(side: KernelSide): void {
     this.close()
-    const { clock, kernelId, adopted } = this.#port
-    const channels = new Channels(info, kernelId, {
-      message: (channel, parts) => this.#received(channel, parts),
-      disconnected: () => this.#port.disconnected(),
+    const { clock, adopted } = this.#port
+    const channels = side.channels({
+      connected: (again) => this.#connected(again),
+      lost: (reason) => this.#lost(reason),
+      closed: () => this.#port.closed(),
+      message: (channel, raw) => this.#received(channel, raw),
+      unreadable: (channel, error) => this.#unreadable(channel, error),
+      gap: (reason) => this.#port.event({ kind: 'gap', reason }),
     })
-    const ask = (): void =>
-      this.#transmit('shell', { msgId: ownId(), msgType: 'kernel_info_request', content: {} })
+    const ask = (): void => {
+      // Asked again when they are there; questions must not pile up meanwhile.
+      if (channels.connected)
+        this.#transmit('shell', { msgId: ownId(), msgType: 'kernel_info_request', content: {} })
+    }
     const readiness = new Readiness({ clock, ask, ready: (told) => this.#ready(told) }, !adopted)
-    this.#link = { info, channels, readiness, verifyKey: info.transport === 'ipc' ? '' : info.key }
-    readiness.start()
+    this.#link = { channels, readiness }
+    channels.open()
   }
 
   /** Follows what an earlier host sent and did not see settle. */
@@ -130,6 +140,23 @@ export class Conversation {
     this.#settling.sent(sent)
     this.#port.changed()
     return { already_sent: false }
+  }
+
+  #connected(again: boolean): void {
+    const link = this.#link
+    if (link === null) return
+    if (this.#trouble !== null) {
+      this.#trouble = null
+      this.#port.event({ kind: 'connection', trouble: null })
+    }
+    if (!link.readiness.done) link.readiness.start()
+    if (again) this.#settling.uncertain()
+  }
+
+  #lost(reason: string): void {
+    this.#trouble = reason
+    this.#port.event({ kind: 'connection', trouble: reason })
+    this.#port.log(reason)
   }
 
   /** Calls `signal`, or sends interrupt_request, when the kernel has taken up what it was sent. */
@@ -187,30 +214,28 @@ export class Conversation {
     this.#port.ready(info)
   }
 
-  #transmit(channel: 'shell' | 'control' | 'stdin', message: OutgoingMessage): void {
-    const link = this.#link
-    link?.channels.send(channel, encodeMessage(message, link.info.key, this.#port.kernelId))
+  #transmit(channel: OutgoingChannel, message: OutgoingMessage): void {
+    this.#link?.channels.send(channel, message)
   }
 
-  #received(channel: Channel, parts: Buffer[]): void | Promise<void> {
+  #received(channel: Channel, raw: RawMessage): void | Promise<void> {
     try {
-      return this.#understand(channel, parts)?.catch((error: unknown) => this.#unreadable(channel, error))
+      return this.#understand(channel, raw)?.catch((error: unknown) => this.#unreadable(channel, error))
     } catch (error) {
       this.#unreadable(channel, error)
     }
   }
 
-  #unreadable(channel: Channel, error: unknown): void {
+  #unreadable(channel: Channel | 'websocket', error: unknown): void {
     const reason = `a message on ${channel} could not be read: ${error instanceof Error ? error.message : String(error)}`
     this.#port.log(reason)
     this.#port.event({ kind: 'gap', reason })
   }
 
   /** A promise when the message is so large that others get their turn in between. */
-  #understand(channel: Channel, parts: Buffer[]): Promise<void> | undefined {
+  #understand(channel: Channel, { rawContent, ...message }: RawMessage): Promise<void> | undefined {
     const link = this.#link
     if (link === null) return undefined
-    const { rawContent, ...message } = decodeMessage(parts, link.verifyKey)
     if (channel === 'iopub') {
       link.readiness.spoken()
       this.#settling.heard()

@@ -33,14 +33,17 @@ export interface EventStreamOptions {
   /** Bytes that are not acknowledged changed, or the disk began or stopped refusing. */
   pressure(unacknowledged: number, diskRefuses: boolean): void
   trouble(message: string): void
+  /** What may wait on disk when the kernel cannot be stopped; default 1 GiB. */
+  readonly hardLimitBytes?: number
 }
 
 /** Sent and not acknowledged, at most; what the daemon may have to hold. A single event may be larger. */
 const WINDOW_BYTES = 32 * 1024 * 1024
 const READ_BYTES = 512 * 1024
 const FLUSH_BYTES = 512 * 1024
-/** What the disk may hold when the kernel cannot be stopped. */
+/** What the disk may hold when the kernel cannot be stopped; and memory, when the disk refuses as well. */
 const HARD_LIMIT_BYTES = 1024 * 1024 * 1024
+const MEMORY_LIMIT_BYTES = 256 * 1024 * 1024
 const RETRY_MS = 500
 /** How long (ms) output waits for more of it, and what shows nothing (that a cell began) for the output or the end behind it. */
 const SOON_MS = 3
@@ -90,12 +93,19 @@ export class EventStream {
 
   /** Numbers the event; it is on disk and offered when this turn of the loop ends. Returns its seq. */
   push(event: NewEvent): number {
-    if (event.kind === 'message' && this.unacknowledgedBytes > HARD_LIMIT_BYTES) {
+    if (event.kind === 'message' && event.message.channel === 'iopub' && this.#full) {
       this.#dropped++
       return this.#seq
     }
     if (this.#dropped > 0) this.#tellDropped()
     return this.#number(event)
+  }
+
+  get #full(): boolean {
+    return (
+      this.unacknowledgedBytes > (this.#options.hardLimitBytes ?? HARD_LIMIT_BYTES) ||
+      (this.#refused && this.#tailBytes > MEMORY_LIMIT_BYTES)
+    )
   }
 
   #number(event: NewEvent): number {
@@ -230,12 +240,11 @@ export class EventStream {
   }
 
   #tellDropped(): void {
-    if (this.unacknowledgedBytes > HARD_LIMIT_BYTES) return
     const dropped = this.#dropped
     this.#dropped = 0
     this.#number({
       kind: 'gap',
-      reason: `${dropped} kernel messages were dropped: ${HARD_LIMIT_BYTES / 2 ** 20} MiB waited for the daemon and the kernel could not be stopped`,
+      reason: `${dropped} kernel messages were dropped: too many bytes waited for the daemon and the kernel could not be stopped`,
     })
   }
 }

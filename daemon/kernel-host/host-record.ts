@@ -14,14 +14,29 @@ export interface HostRecord {
   readonly kernel: ProcessIdentity | null
   readonly socket: string
   readonly version: string
+  /** A kernel at a gateway, in place of a process: what a new host needs to find it. `kernel_id` is null before it has started. */
+  readonly remote?: RemoteRecord
+}
+
+export interface RemoteRecord {
+  readonly kernel_id: string | null
+  readonly session: string | null
 }
 
 export function writeHostRecord(
   folder: KernelFolder,
   launch: HostLaunch,
   kernel: ProcessIdentity | null,
+  remote?: RemoteRecord,
 ): void {
   const { nonce, socket } = launch
-  const record: HostRecord = { nonce, host: identify(process.pid), kernel, socket, version: VERSION }
+  const record: HostRecord = {
+    nonce,
+    host: identify(process.pid),
+    kernel,
+    socket,
+    version: VERSION,
+    ...(remote === undefined ? {} : { remote }),
+  }
   writeWhole(folder.host, JSON.stringify(record))
 }

@@ -4,19 +4,18 @@
  * Races settled here: the kernel may end before, while and after it is asked to; its end is told once, behind everything it
  * printed. A host that adopts goes on from spool and send log of the one before it.
  */
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import type { Clock } from '../../protocol/clock.ts'
 import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { HOST_API_VERSION, HostEvent, type HostLaunch, type HostStatus } from '../../protocol/kernel-host.ts'
 import { VERSION } from '../../protocol/version.ts'
-import type { ConnectionInfo } from './connection-file.ts'
 import { Conversation } from './conversation.ts'
 import { EventStream } from './event-stream.ts'
 import { type KernelFolder, lastLines, trimLog } from './folder.ts'
 import { writeHostRecord } from './host-record.ts'
 import type { KernelExit, KernelProcess } from './kernel-process.ts'
-import { type Launched, launchOnTcp, tryAgainOnTcp } from './launch.ts'
+import type { KernelSide } from './kernel-side.ts'
 import { OrphanGrace } from './orphan-grace.ts'
 import { outOfMemory, readOomKills } from './out-of-memory.ts'
 import { Pressure } from './pressure.ts'
@@ -46,19 +45,20 @@ export class KernelHost {
   readonly #oomKills = readOomKills()
   readonly #dead: Promise<void>
   #resolveDead: () => void = () => {}
+  /** The kernel was there before this host. */
+  readonly #adopted: boolean
+  #side: KernelSide
   #process: KernelProcess
-  #info: ConnectionInfo
   #pressure: Pressure
   #state: 'starting' | 'ready' | 'dead' = 'starting'
   #ending: Promise<void> | null = null
-  #attempt = 1
   #diedSeq: number | null = null
   #leaving = false
 
   constructor(
     folder: KernelFolder,
     launch: HostLaunch,
-    launched: Launched,
+    side: KernelSide,
     clock: Clock,
     log: (message: string) => void,
   ) {
@@ -66,13 +66,14 @@ export class KernelHost {
     this.#launch = launch
     this.#clock = clock
     this.#log = log
-    this.#process = launched.process
-    this.#info = launched.info
+    this.#adopted = launch.adopt !== undefined || (launch.remote?.kernel_id ?? null) !== null
+    this.#side = side
+    this.#process = side.process
     this.#dead = new Promise((resolve) => {
       this.#resolveDead = resolve
     })
     this.#spool = new Spool(folder.spool)
-    this.#pressure = new Pressure(launched.process)
+    this.#pressure = new Pressure(side.process)
     this.#events = new EventStream({
       spool: this.#spool,
       firstSeq: launch.first_seq,
@@ -82,13 +83,13 @@ export class KernelHost {
     })
     this.#conversation = new Conversation({
       clock,
-      kernelId: launch.kernel_id,
-      sends: new SendLog(folder.sends),
-      adopted: launch.adopt !== undefined,
+      // A remote kernel outlives this machine's failure, so the log of what it was sent must too.
+      sends: new SendLog(folder.sends, { durable: side.remote }),
+      adopted: this.#adopted,
       event: (event) => this.#events.push(event),
       ready: (info) => this.#ready(info),
       changed: () => this.#orphan.update({ idle: this.#conversation.idle }),
-      disconnected: () => this.#process.check(),
+      closed: () => this.#process.check(),
       log,
     })
     this.#orphan = new OrphanGrace(clock, launch.orphan_grace_ms, () => {
@@ -97,12 +98,13 @@ export class KernelHost {
     })
     // A kernel that is still starting is not idle.
     this.#orphan.update({ daemon: false, idle: false })
-    if (launch.adopt !== undefined) writeHostRecord(folder, launch, launched.process.identity)
+    if (this.#adopted && !side.remote) writeHostRecord(folder, launch, side.process.identity)
     this.#server = this.#serve()
-    if (launch.adopt === undefined) {
+    if (this.#adopted) this.#adopt()
+    else {
       this.#attach()
       this.#giveUpStarting()
-    } else this.#adopt()
+    }
     this.#housekeeping()
   }
 
@@ -146,7 +148,7 @@ export class KernelHost {
   #attach(): void {
     const kernel = this.#process
     void kernel.exited.then((exit) => this.#exited(kernel, exit))
-    if (!kernel.gone) this.#conversation.connect(this.#info)
+    if (!kernel.gone) this.#conversation.connect(this.#side)
   }
 
   #adopt(): void {
@@ -167,8 +169,8 @@ export class KernelHost {
   }
 
   #ready(info: Record<string, unknown>): void {
-    const pid = this.#process.identity?.pid
-    if (this.#state !== 'starting' || pid === undefined) return
+    const pid = this.#process.identity?.pid ?? null
+    if (this.#state !== 'starting' || (pid === null && !this.#side.remote)) return
     this.#state = 'ready'
     this.#events.push({ kind: 'ready', pid, info })
     this.#orphan.update({ idle: this.#conversation.idle })
@@ -179,8 +181,17 @@ export class KernelHost {
       throw new RoomdError('kernel_died', 'there is nothing to interrupt: the kernel has ended')
     // A stopped kernel could not act on it.
     this.#pressure.suspend()
-    const bySignal = this.#launch.interrupt_mode === 'signal'
-    await this.#conversation.interrupt(bySignal ? () => this.#process.interrupt() : null)
+    // A gateway knows the spec's mode itself.
+    const bySignal = this.#side.remote || this.#launch.interrupt_mode === 'signal'
+    const passedOn: (void | Promise<void>)[] = []
+    await this.#conversation.interrupt(
+      bySignal
+        ? () => {
+            passedOn.push(this.#process.interrupt())
+          }
+        : null,
+    )
+    await Promise.all(passedOn)
     return {}
   }
 
@@ -192,7 +203,13 @@ export class KernelHost {
 
   async #endOnce(graceMs: number): Promise<void> {
     this.#pressure.suspend()
-    if (this.#state === 'ready' || this.#launch.adopt !== undefined) {
+    if (this.#side.remote) {
+      // The gateway asks the kernel itself, and ends it when it does not listen.
+      this.#process.terminate()
+      if (!(await this.#goneWithin(graceMs))) this.#process.kill()
+      return this.#dead
+    }
+    if (this.#state === 'ready' || this.#adopted) {
       this.#conversation.askToEnd()
       if (await this.#goneWithin(graceMs * 0.6)) return this.#dead
     }
@@ -214,15 +231,17 @@ export class KernelHost {
 
   async #exited(kernel: KernelProcess, exit: KernelExit): Promise<void> {
     if (this.#state === 'dead' || kernel !== this.#process) return
-    const lines = exit.error ?? lastLines(this.#folder.kernelLog)
-    const early = this.#state === 'starting' && this.#ending === null && this.#launch.adopt === undefined
+    const lines = exit.reason === undefined ? (exit.error ?? lastLines(this.#folder.kernelLog)) : ''
+    const early = this.#state === 'starting' && this.#ending === null && !this.#adopted
     // What it started goes with it.
-    kernel.kill()
-    if (early && tryAgainOnTcp(this.#info, this.#attempt++, lines)) {
-      this.#log(`the kernel did not come up on ${this.#info.transport}, trying tcp: ${lines}`)
-      return this.#relaunch()
+    if (!this.#side.remote) kernel.kill()
+    const again = early ? this.#side.again(lines) : null
+    if (again !== null) {
+      this.#log(`the kernel did not come up, trying once more on tcp: ${lines}`)
+      return this.#relaunch(again)
     }
     await this.#conversation.quiet()
+    this.#conversation.close()
     const oom = exit.signal === 'SIGKILL' && this.#ending === null && outOfMemory(this.#oomKills)
     const seq = this.#events.push({
       kind: 'died',
@@ -231,19 +250,19 @@ export class KernelHost {
       stderr: lines,
       expected: this.#ending !== null,
       ...(oom ? { out_of_memory: true } : {}),
+      ...(exit.reason === undefined ? {} : { reason: exit.reason }),
     })
     this.#buried(seq)
   }
 
-  async #relaunch(): Promise<void> {
+  async #relaunch(again: Promise<KernelSide>): Promise<void> {
     this.#conversation.close()
-    const { info, process: kernel } = await launchOnTcp(this.#folder, this.#launch)
-    this.#info = info
-    this.#process = kernel
-    this.#pressure = new Pressure(kernel)
+    this.#side = await again
+    this.#process = this.#side.process
+    this.#pressure = new Pressure(this.#process)
     this.#attach()
     // Its end was asked for in between.
-    if (this.#ending !== null) kernel.kill()
+    if (this.#ending !== null) this.#process.kill()
   }
 
   /** The kernel is gone and its `died` has a number. */
@@ -271,13 +290,14 @@ export class KernelHost {
       acknowledged: this.#events.acknowledged,
       waiting_input: this.#conversation.waitingInput,
       memory: alive ? residentMemory(identity.pid) : null,
+      ...(this.#conversation.trouble === null ? {} : { trouble: this.#conversation.trouble }),
     }
   }
 
   #told(): HostStatus['state'] {
     if (this.#state === 'dead') return 'dead'
     // An adopted kernel was ready before; what it waits with its answer for is a cell that runs.
-    if (this.#state === 'starting' && this.#launch.adopt === undefined) return 'starting'
+    if (this.#state === 'starting' && !this.#adopted) return 'starting'
     return this.#conversation.idle ? 'idle' : 'busy'
   }
 
@@ -316,16 +336,7 @@ export class KernelHost {
     this.#events.flush()
     await this.#server.close()
     rmSync(this.#launch.socket, { force: true })
-    if (this.#info.transport === 'ipc')
-      for (let port = 1; port <= 5; port++) rmSync(`${this.#info.ip}-${port}`, { force: true })
+    this.#side.cleanUp()
     process.exit(0)
   }
-}
-
-/** Reads the connection file of a kernel that is to be adopted. Throws when it is no connection file of ours. */
-export function readConnection(folder: KernelFolder): ConnectionInfo {
-  const info: unknown = JSON.parse(readFileSync(folder.connection, 'utf8'))
-  if (typeof info !== 'object' || info === null || !('key' in info) || !('transport' in info))
-    throw new Error(`${folder.connection} is no connection file`)
-  return info as ConnectionInfo
 }

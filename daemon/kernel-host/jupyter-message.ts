@@ -9,6 +9,8 @@ export interface JupyterMessage {
   readonly msgId: string
   /** The parent header's msg_id. */
   readonly parentId: string | null
+  /** Session id in its header: the kernel's own, with most kernels. */
+  readonly session: string | null
   readonly metadata: Record<string, unknown>
   readonly content: Record<string, unknown>
   readonly buffers: Uint8Array<ArrayBuffer>[]
@@ -32,8 +34,8 @@ const DELIMITER = Buffer.from('<IDS|MSG>')
 const EMPTY = Buffer.from('{}')
 const PROTOCOL = '5.3'
 
-/** Parts to send. `session` names the client for the kernel and stays the same for the kernel's whole life. */
-export function encodeMessage(message: OutgoingMessage, key: string, session: string): Uint8Array[] {
+/** Header, parent header, metadata, content as JSON. `session` names the client and stays the same for the kernel's whole life. */
+export function dictionaries(message: OutgoingMessage, session: string): [Buffer, Buffer, Buffer, Buffer] {
   const header = Buffer.from(
     JSON.stringify({
       msg_id: message.msgId,
@@ -48,7 +50,12 @@ export function encodeMessage(message: OutgoingMessage, key: string, session: st
     ? Buffer.from(JSON.stringify({ msg_id: message.parentId, session, username: 'roomd', version: PROTOCOL }))
     : EMPTY
   const metadata = message.metadata === undefined ? EMPTY : Buffer.from(JSON.stringify(message.metadata))
-  const content = Buffer.from(JSON.stringify(message.content))
+  return [header, parent, metadata, Buffer.from(JSON.stringify(message.content))]
+}
+
+/** Parts to send over ZeroMQ. */
+export function encodeMessage(message: OutgoingMessage, key: string, session: string): Uint8Array[] {
+  const [header, parent, metadata, content] = dictionaries(message, session)
   const signature = createHmac('sha256', key)
     .update(header)
     .update(parent)
@@ -75,6 +82,18 @@ export function decodeMessage(parts: readonly Buffer[], key: string): RawMessage
     if (signature.length !== told.length || !timingSafeEqual(signature, told))
       throw new Error('a message with a wrong signature was ignored')
   }
+  // zeromq gives Buffers over plain memory, never over shared.
+  return rawMessage(header, parent, metadata, content, parts.slice(start + 6) as Uint8Array<ArrayBuffer>[])
+}
+
+/** Parses all but the content. Throws when the dictionaries are none, or it has no id or type. */
+export function rawMessage(
+  header: Buffer,
+  parent: Buffer,
+  metadata: Buffer,
+  content: Buffer,
+  buffers: Uint8Array<ArrayBuffer>[],
+): RawMessage {
   const head = dictionary(header)
   const above = parent.length <= 2 ? {} : dictionary(parent)
   if (typeof head.msg_id !== 'string' || typeof head.msg_type !== 'string')
@@ -83,10 +102,10 @@ export function decodeMessage(parts: readonly Buffer[], key: string): RawMessage
     msgType: head.msg_type,
     msgId: head.msg_id,
     parentId: typeof above.msg_id === 'string' ? above.msg_id : null,
+    session: typeof head.session === 'string' ? head.session : null,
     metadata: metadata.length <= 2 ? {} : dictionary(metadata),
     rawContent: content,
-    // zeromq gives Buffers over plain memory, never over shared.
-    buffers: parts.slice(start + 6) as Uint8Array<ArrayBuffer>[],
+    buffers,
   }
 }
 

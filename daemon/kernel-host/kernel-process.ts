@@ -14,16 +14,18 @@ export interface KernelExit {
   readonly signal: string | null
   /** Set when it could not be started at all. */
   readonly error?: string
+  /** A remote kernel: all there is to say of its end. */
+  readonly reason?: string
 }
 
 export interface KernelProcess {
-  /** null when it could not be started. */
+  /** null when it could not be started, and for a remote kernel. */
   readonly identity: ProcessIdentity | null
   readonly exited: Promise<KernelExit>
   readonly gone: boolean
   readonly stopped: boolean
-  /** To the process group, as Ctrl-C in a terminal. A stopped group is continued first. */
-  interrupt(): void
+  /** To the process group, as Ctrl-C in a terminal. A stopped group is continued first. A promise: rejects when it was not passed on. */
+  interrupt(): void | Promise<void>
   /** SIGSTOP to the group: nothing is printed until `resume`. Without effect where the platform has no such signal. */
   stop(): void
   resume(): void

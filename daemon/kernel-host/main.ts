@@ -42,7 +42,10 @@ await runHost(folder, text, early, log)
  * fresh start on ipc is early: TCP ports and adoption need more.
  */
 function startEarly(where: KernelFolder, launch: HostLaunch): Launched | null {
-  return launch.adopt === undefined && launch.transport === 'ipc' && launch.ipc_dir !== ''
+  return launch.adopt === undefined &&
+    launch.remote === undefined &&
+    launch.transport === 'ipc' &&
+    launch.ipc_dir !== ''
     ? launchOnIpc(where, launch)
     : null
 }

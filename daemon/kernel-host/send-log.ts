@@ -2,10 +2,22 @@
  * Which requests were handed to the kernel. An id is written here before its message is sent, and a message whose id is here is
  * never sent again: kernels run a repeated message twice. A new host learns from it what may still be running.
  *
- * One JSON line an entry, appended with one write each, without fsync (see spool.ts). A half-written last line was never sent and
+ * One JSON line an entry, appended with one write each, without fsync (see spool.ts) unless the kernel may outlive this machine's
+ * failure (a remote one): then each is on disk before its message leaves. A half-written last line was never sent and
  * is dropped. Settled ids are kept until the newest 10,000 push them out: by then the daemon has their outcome.
  */
-import { closeSync, existsSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
 import { z } from 'zod'
 
 export interface SentRequest {
@@ -29,10 +41,12 @@ export class SendLog {
   readonly #settled = new Set<string>()
   /** Ends that the disk did not take yet: they go before the next entry. */
   #unwritten: string[] = []
+  readonly #durable: boolean
   #file: number
   #size = 0
 
-  constructor(path: string) {
+  constructor(path: string, { durable = false }: { durable?: boolean } = {}) {
+    this.#durable = durable
     this.#path = path
     const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
     const whole = text.slice(0, text.lastIndexOf('\n') + 1)
@@ -43,6 +57,7 @@ export class SendLog {
       else this.#open.set(entry.id, entry)
     }
     this.#file = openSync(path, 'a', 0o600)
+    if (durable) syncFolder(path)
     this.#size = Buffer.byteLength(whole)
     ftruncateSync(this.#file, this.#size)
   }
@@ -59,6 +74,7 @@ export class SendLog {
   /** Writes the entry; the caller sends the message only when this returned. Throws the system's error. */
   sending(request: SentRequest): void {
     this.#append({ id: request.id, channel: request.channel, msgType: request.msgType })
+    if (this.#durable) fdatasyncSync(this.#file)
     this.#open.set(request.id, request)
     // What never settles (input_reply) must not fill memory.
     if (this.#open.size > KEPT) for (const id of this.#open.keys()) if (this.#settle(id)) break
@@ -127,9 +143,22 @@ export class SendLog {
     for (const request of this.#open.values()) lines.push(JSON.stringify(request))
     const file = openSync(next, 'w', 0o600)
     this.#size = lines.length === 0 ? 0 : writeSync(file, `${lines.join('\n')}\n`)
+    if (this.#durable) fdatasyncSync(file)
     closeSync(file)
     renameSync(next, this.#path)
+    if (this.#durable) syncFolder(this.#path)
     closeSync(this.#file)
     this.#file = openSync(this.#path, 'a', 0o600)
+  }
+}
+
+/** Makes the file's name as durable as its content. Windows has no such thing and needs none. */
+function syncFolder(path: string): void {
+  if (process.platform === 'win32') return
+  const folder = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
   }
 }

@@ -76,6 +76,15 @@ export class Settling {
     if (this.#open.size > 0) this.#ask('execute_request')
   }
 
+  /**
+   * The connection to the kernel was lost and is there again. What was sent before may never have arrived, and what answers it may
+   * be lost; so may a probe that was under way. A kernel that is busy answers the new one behind its cell.
+   */
+  uncertain(): void {
+    this.#probe = null
+    this.#ask('execute_request')
+  }
+
   reply(parentId: string | null, content: Record<string, unknown>): void {
     const open = parentId === null ? undefined : this.#open.get(parentId)
     if (open === undefined) return

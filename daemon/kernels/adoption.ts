@@ -35,6 +35,9 @@ export function lookAtRow(row: KernelRow, folderPath: string, machineBoot: strin
     nonce: record?.nonce ?? row.nonce,
   }
   if (sameBoot && host !== null && isAlive(host)) return { kind: 'adopt', target, process: kernel }
+  // Only the gateway knows whether its kernel lives, whatever happened to this machine: a new host asks it.
+  if ((record?.remote?.kernel_id ?? null) !== null)
+    return { kind: 'adopt', target: { ...target, process: NOBODY }, process: null }
   if (sameBoot && kernel !== null && isAlive(kernel)) return { kind: 'adopt', target, process: kernel }
   if (kernel !== null && lastSpooled(folder.spool) > row.consumedSeq)
     return { kind: 'adopt', target: { ...target, process: NOBODY }, process: kernel }
@@ -57,6 +60,8 @@ const NOBODY: ProcessIdentity = { pid: 0x7fff_ffff, started: 0 }
 export function endUnknown(
   places: Places,
   known: ReadonlySet<KernelId>,
+  /** Before the files go: what else there is to end. */
+  ending: (id: KernelId) => void,
   log: (message: string) => void,
 ): void {
   let names: string[]
@@ -76,6 +81,7 @@ export function endUnknown(
       signalProcess(record.host, 'SIGKILL')
       if (record.kernel !== null && isAlive(record.kernel)) killTree(record.kernel)
     }
+    ending(id.data)
     removeKernelFiles(places, id.data)
   }
 }

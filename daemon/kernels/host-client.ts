@@ -69,6 +69,8 @@ export class HostedKernel implements Kernel {
   #cancelAcknowledge: (() => void) | null = null
   #state: KernelSummary['state']
   #process: ProcessIdentity | null
+  /** A remote kernel: why its host has no connection to it just now. */
+  #trouble: string | null = null
   #died: Died | null = null
   #ending: Promise<void> | null = null
   #finishing: Promise<void> | null = null
@@ -126,8 +128,13 @@ export class HostedKernel implements Kernel {
       pid: this.#process?.pid ?? null,
       host_pid: this.#link.host.pid,
       started_at: this.#options.startedAt,
-      ...(this.#died === null ? {} : { reason: describeDeath(this.#died) }),
+      ...this.#reason(),
     }
+  }
+
+  #reason(): { reason?: string } {
+    if (this.#died !== null) return { reason: describeDeath(this.#died) }
+    return this.#trouble === null ? {} : { reason: `reconnecting: ${this.#trouble}` }
   }
 
   /** Resolves when a host has answered, or when that takes longer than `ms`. */
@@ -194,6 +201,7 @@ export class HostedKernel implements Kernel {
       ({ status }) => {
         if (status.pid !== null) this.#process = { pid: status.pid, started: status.pid_started }
         if (this.#state === 'unknown') this.#state = status.state
+        this.#trouble = status.trouble ?? null
       },
       (error) => this.#options.log(`the host of kernel ${this.id} told no status: ${error.message}`),
     )
@@ -260,6 +268,9 @@ export class HostedKernel implements Kernel {
       }
       case 'died':
         this.#noteDeath(event)
+        return
+      case 'connection':
+        this.#trouble = event.trouble
         return
       case 'settled':
       case 'gap':

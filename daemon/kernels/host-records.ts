@@ -14,6 +14,7 @@ const HostRecord = z.looseObject({
   kernel: Identity.nullable(),
   socket: z.string(),
   version: z.string(),
+  remote: z.looseObject({ kernel_id: z.string().nullable(), session: z.string().nullable() }).optional(),
 })
 export type HostRecord = z.output<typeof HostRecord>
 

@@ -60,6 +60,11 @@ export function updateHost(kernelId: KernelId, nonce: string, hostPid: number | 
   }
 }
 
+/** A kernel at a gateway outlives this machine's boot; its new host's pid belongs to the present one. */
+export function updateBoot(kernelId: KernelId, machineBoot: string): Statement {
+  return { sql: 'UPDATE kernels SET machine_boot = ? WHERE kernel_id = ?', values: [machineBoot, kernelId] }
+}
+
 export function updatePid(kernelId: KernelId, pid: number | null, started: number | null): Statement {
   return {
     sql: 'UPDATE kernels SET pid = ?, pid_started = ? WHERE kernel_id = ?',

@@ -1,5 +1,5 @@
 /**
- * A kernel as the daemon sees it, whatever runs it (a local host today, a gateway later). Sequence numbers are the host's; an
+ * A kernel as the daemon sees it, whatever runs it (a process of this machine, a gateway). Sequence numbers are the host's; an
  * event is given again after a reconnect until it is acknowledged.
  */
 import type { KernelId, NotebookId } from '../../protocol/ids.ts'

@@ -1,14 +1,16 @@
 /**
- * The provider of local kernels: finds kernelspecs, starts a kernel and its host, takes kernels over after a daemon's death. Owns
- * the set of running kernels and their rows. Row first, then process: whatever a daemon began is found by the next one.
+ * The provider of kernels, of this machine and of gateways: finds kernelspecs, starts a kernel and its host, takes kernels over
+ * after a daemon's death. Owns the set of running kernels and their rows. Row first, then process: whatever a daemon began is found by the next one.
  */
 import { randomUUID } from 'node:crypto'
 import { statSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
+import type { GatewaySettings } from '../../protocol/config.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { type BootId, KernelId } from '../../protocol/ids.ts'
-import type { HostLaunch } from '../../protocol/kernel-host.ts'
+import { GATEWAY_TOKEN, type HostLaunch, type RemoteLaunch } from '../../protocol/kernel-host.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import type { Places } from '../../protocol/places.ts'
 import { kernelFolder, lastLines } from '../kernel-host/folder.ts'
@@ -16,9 +18,11 @@ import { machineBoot } from '../kernel-host/process-identity.ts'
 import type { Store } from '../store/store.ts'
 import { endUnknown, lookAtRow, removeKernelFiles } from './adoption.ts'
 import { captureLoginEnvironment, type Variables } from './environment.ts'
+import { GatewayLeftovers } from './gateway-leftovers.ts'
+import { type GatewaySpec, Gateways } from './gateways.ts'
 import { HostedKernel } from './host-client.ts'
 import type { HostTarget } from './host-link.ts'
-import { readHostRecord, readLaunch } from './host-records.ts'
+import { type HostRecord, readHostRecord, readLaunch } from './host-records.ts'
 import { spawnHost } from './host-spawn.ts'
 import type { AdoptedKernel, GoneKernel, Kernel, KernelProvider, StartRequest } from './kernel.ts'
 import { kernelPlaces } from './kernel-places.ts'
@@ -27,6 +31,7 @@ import {
   insertKernel,
   type KernelRow,
   readKernels,
+  updateBoot,
   updateHost,
   updatePid,
 } from './kernel-rows.ts'
@@ -40,6 +45,8 @@ export interface KernelProviderOptions {
   readonly bootId: BootId
   /** What kernels get; default: the login shell's, captured once. */
   readonly environment?: () => Promise<Variables>
+  /** Servers whose kernels are offered too. */
+  readonly gateways?: readonly GatewaySettings[]
 }
 
 /** A kernel that has not said it is ready by then has failed. */
@@ -48,13 +55,21 @@ const START_MS = 120_000
 const REACH_MS = 2_000
 
 export function createKernelProvider(options: KernelProviderOptions): KernelProvider {
-  return new LocalKernels(options)
+  return new Kernels(options)
 }
 
-class LocalKernels implements KernelProvider {
+/** What is to be started: a spec of this machine, or one of a gateway. */
+type Chosen = { readonly name: string; readonly language: string } & (
+  | { readonly kind: 'local'; readonly spec: KernelSpec }
+  | { readonly kind: 'gateway'; readonly at: GatewaySpec }
+)
+
+class Kernels implements KernelProvider {
   readonly #options: KernelProviderOptions
   readonly #environment: Promise<Variables>
   readonly #kernels = new Map<KernelId, HostedKernel>()
+  readonly #gateways: Gateways
+  readonly #leftovers: GatewayLeftovers
   #disposed = false
 
   constructor(options: KernelProviderOptions) {
@@ -65,26 +80,51 @@ class LocalKernels implements KernelProvider {
     // Begun at once: the first start shall not wait for a slow profile.
     this.#environment = capture()
     this.#environment.catch((error: unknown) => options.log.error({ error }, 'no environment for kernels'))
+    this.#gateways = new Gateways(
+      options.gateways ?? [],
+      options.clock,
+      // A login service gives the daemon none of what the user's profile sets.
+      async (name) => process.env[name] ?? (await this.#environment)[name],
+    )
+    this.#leftovers = new GatewayLeftovers({
+      places: options.places,
+      clock: options.clock,
+      token: (tokenEnv) => this.#gateways.token(tokenEnv),
+      log: (message) => options.log.info(message),
+    })
   }
 
   async specs(): Promise<KernelSpecSummary[]> {
-    return (await this.#specs()).map(summaryOf)
+    const [local, remote] = await Promise.all([this.#specs(), this.#gateways.summaries()])
+    return [...local.map(summaryOf), ...remote]
   }
 
   async choose(wanted: { name?: string; language?: string }): Promise<KernelSpecSummary> {
+    const { name } = wanted
+    if (name !== undefined && this.#gateways.names(name)) {
+      const { settings, spec } = await this.#gateways.find(name)
+      return {
+        name,
+        display_name: spec.displayName,
+        language: spec.language,
+        source: 'gateway',
+        path: settings.url,
+        usable: true,
+      }
+    }
     return summaryOf(chooseSpec(await this.#specs(), wanted))
   }
 
   async start(request: StartRequest): Promise<Kernel> {
-    const spec = usableSpec(await this.#specs(), request.name)
-    if (statSync(request.cwd, { throwIfNoEntry: false })?.isDirectory() !== true)
+    const chosen = await this.#chosen(request.name)
+    if (chosen.kind === 'local' && statSync(request.cwd, { throwIfNoEntry: false })?.isDirectory() !== true)
       throw new RoomdError(
         'kernel_start_failed',
         `the kernel's working directory ${request.cwd} does not exist; make it, or choose another`,
         { retryable: false },
       )
     throwIfCalledOff(request.signal)
-    const kernel = await this.#launch(spec, request)
+    const kernel = await this.#launch(chosen, request)
     try {
       await this.#readyInTime(kernel, request.signal)
     } catch (error) {
@@ -100,9 +140,14 @@ class LocalKernels implements KernelProvider {
   async adopt(): Promise<{ kernels: AdoptedKernel[]; gone: GoneKernel[] }> {
     const { store, places, log } = this.#options
     const rows = readKernels(store).filter((row) => !this.#kernels.has(row.kernelId))
-    endUnknown(places, new Set([...rows.map((row) => row.kernelId), ...this.#kernels.keys()]), (message) =>
-      log.warn(message),
+    const known = new Set([...rows.map((row) => row.kernelId), ...this.#kernels.keys()])
+    endUnknown(
+      places,
+      known,
+      (id) => this.#leave(id),
+      (message) => log.warn(message),
     )
+    this.#leftovers.resume()
     const boot = machineBoot()
     const kernels: AdoptedKernel[] = []
     const gone: GoneKernel[] = []
@@ -127,16 +172,27 @@ class LocalKernels implements KernelProvider {
 
   dispose(): void {
     this.#disposed = true
+    this.#leftovers.dispose()
     for (const kernel of this.#kernels.values()) kernel.release()
     this.#kernels.clear()
+  }
+
+  async #chosen(name: string): Promise<Chosen> {
+    if (this.#gateways.names(name)) {
+      const at = await this.#gateways.find(name)
+      return { kind: 'gateway', name, language: at.spec.language, at }
+    }
+    const spec = usableSpec(await this.#specs(), name)
+    return { kind: 'local', name: spec.name, language: spec.language, spec }
   }
 
   async #specs(): Promise<KernelSpec[]> {
     return findKernelSpecs(await this.#environment)
   }
 
-  async #launch(spec: KernelSpec, request: StartRequest): Promise<HostedKernel> {
+  async #launch(chosen: Chosen, request: StartRequest): Promise<HostedKernel> {
     const { store, places, clock } = this.#options
+    const local = chosen.kind === 'local' ? chosen.spec : null
     const id = KernelId.parse(randomUUID())
     const { folder, socket, ipc } = kernelPlaces(places, id)
     const files = kernelFolder(folder)
@@ -145,18 +201,19 @@ class LocalKernels implements KernelProvider {
       nonce: randomUUID(),
       socket,
       ipc_dir: process.platform === 'win32' ? '' : ipc,
-      argv: spec.argv.map((argument) => argument.replaceAll('{connection_file}', files.connection)),
+      argv: local?.argv.map((argument) => argument.replaceAll('{connection_file}', files.connection)) ?? [],
       cwd: request.cwd,
-      interrupt_mode: spec.interruptMode,
+      interrupt_mode: local?.interruptMode ?? 'message',
       transport: process.platform === 'win32' ? 'tcp' : 'ipc',
       orphan_grace_ms: request.orphanGraceMs,
       first_seq: 1,
+      ...(chosen.kind === 'gateway' ? { remote: remoteLaunch(chosen.at, request) } : {}),
     }
     const row: KernelRow = {
       kernelId: id,
       notebookId: request.notebookId,
-      name: spec.name,
-      language: spec.language,
+      name: chosen.name,
+      language: chosen.language,
       nonce: launch.nonce,
       socket,
       hostPid: null,
@@ -168,7 +225,7 @@ class LocalKernels implements KernelProvider {
     }
     await store.write([insertKernel(row, launch)])
     try {
-      const env = { ...(await this.#environment), ...spec.env, ...request.env }
+      const env = { ...(await this.#hostEnvironment(launch)), ...local?.env, ...request.env }
       const host = await spawnHost(folder, launch, env)
       this.#write([updateHost(id, launch.nonce, host.pid)])
       return this.#hosted(row, { process: host, nonce: launch.nonce }, null, true)
@@ -179,6 +236,14 @@ class LocalKernels implements KernelProvider {
         `the kernel host could not be started: ${error instanceof Error ? error.message : String(error)}`,
       )
     }
+  }
+
+  /** For a local kernel it is the kernel's own. Only the host of a remote one gets the token, in no other way. */
+  async #hostEnvironment({ remote }: HostLaunch): Promise<Variables> {
+    const environment = await this.#environment
+    if (remote === undefined) return environment
+    const token = await this.#gateways.token(remote.token_env)
+    return token === null ? environment : { ...environment, [GATEWAY_TOKEN]: token }
   }
 
   #hosted(
@@ -215,8 +280,9 @@ class LocalKernels implements KernelProvider {
     const folder = kernelPlaces(this.#options.places, id).folder
     const files = kernelFolder(folder)
     const launch = readLaunch(files)
-    const kernel = readHostRecord(files)?.kernel
-    if (launch === null || kernel === null || kernel === undefined)
+    const record = readHostRecord(files)
+    const again = launch === null || record === null ? null : adoption(launch, record)
+    if (launch === null || again === null)
       throw new Error(
         `its host ended before it had started it: ${lastLines(files.hostLog) || 'no reason was logged'}`,
       )
@@ -224,11 +290,11 @@ class LocalKernels implements KernelProvider {
       ...launch,
       nonce: randomUUID(),
       first_seq: last + 1,
-      adopt: { pid: kernel.pid, pid_started: kernel.started },
+      ...again,
     }
     this.#options.log.warn({ kernel: id }, 'the kernel host died: starting another that adopts the kernel')
-    await this.#options.store.write([updateHost(id, next.nonce, null)])
-    const host = await spawnHost(folder, next, await this.#environment)
+    await this.#options.store.write([updateHost(id, next.nonce, null), updateBoot(id, machineBoot())])
+    const host = await spawnHost(folder, next, await this.#hostEnvironment(next))
     this.#write([updateHost(id, next.nonce, host.pid)])
     return { process: host, nonce: next.nonce }
   }
@@ -263,8 +329,19 @@ class LocalKernels implements KernelProvider {
   async #forget(id: KernelId): Promise<void> {
     this.#kernels.delete(id)
     if (this.#disposed) return
+    this.#leave(id)
     await this.#options.store.write([deleteKernel(id)])
     removeKernelFiles(this.#options.places, id)
+  }
+
+  /** A kernel whose files are about to go: a gateway may still have it. */
+  #leave(id: KernelId): void {
+    const files = kernelFolder(kernelPlaces(this.#options.places, id).folder)
+    const remote = readLaunch(files)?.remote
+    const kernelId = readHostRecord(files)?.remote?.kernel_id ?? null
+    if (remote === undefined || kernelId === null) return
+    const { gateway, url, token_env } = remote
+    this.#leftovers.add({ gateway, url, token_env, kernel_id: kernelId, since: this.#options.clock.now() })
   }
 
   /** What nobody waits for: the next daemon finds the same in `host.json`. */
@@ -279,4 +356,28 @@ class LocalKernels implements KernelProvider {
 function throwIfCalledOff(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true)
     throw new RoomdError('kernel_start_failed', `the kernel's start was called off: ${String(signal.reason)}`)
+}
+
+/** How a new host takes over what the record tells of; null: there was nothing yet to take over. */
+function adoption(launch: HostLaunch, record: HostRecord): Pick<HostLaunch, 'adopt' | 'remote'> | null {
+  const { kernel, remote } = record
+  if (launch.remote !== undefined) {
+    if (remote === undefined || remote.kernel_id === null) return null
+    return { remote: { ...launch.remote, kernel_id: remote.kernel_id, kernel_session: remote.session } }
+  }
+  return kernel === null ? null : { adopt: { pid: kernel.pid, pid_started: kernel.started } }
+}
+
+function remoteLaunch({ settings, spec }: GatewaySpec, { env }: StartRequest): RemoteLaunch {
+  const passed = Object.entries(env ?? {}).filter(([name]) => name.startsWith('KERNEL_'))
+  return {
+    gateway: settings.name,
+    url: settings.url,
+    token_env: settings.token_env ?? null,
+    spec: spec.name,
+    // What Enterprise Gateway wants to know, as Jupyter's own client tells it; other servers take no notice.
+    env: { KERNEL_USERNAME: userInfo().username, ...Object.fromEntries(passed) },
+    kernel_id: null,
+    kernel_session: null,
+  }
 }

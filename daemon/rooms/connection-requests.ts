@@ -60,6 +60,7 @@ export const connectionHandlers: {
         state: summary.state,
         started_at: summary.started_at,
         memory: summary.pid === null ? null : residentMemory(summary.pid),
+        ...(summary.reason === undefined ? {} : { reason: summary.reason }),
       }
     })
     return { specs: await kernels.specs(), running, standbys: [] }

@@ -116,6 +116,8 @@ export class KernelSlot {
       const now = this.#state
       if ((now.kind !== 'running' && now.kind !== 'ending') || now.kernel !== kernel) return
       if (!this.#port.event(kernel, event)) return
+      // The kernel's summary tells of it.
+      if (event.kind === 'connection') this.#port.changed()
       if (event.kind === 'died' && this.#state.kind === 'running') {
         this.#state = { kind: 'none', failed: null }
         this.#port.ended(describeDeath(event), 'died')
@@ -235,6 +237,7 @@ export class KernelSlot {
 }
 
 function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
+  if (event.reason !== undefined) return event.reason
   const code = event.code === null ? 'ended (its exit code is not known)' : `exited with code ${event.code}`
   const how = event.signal ? `was ended by ${event.signal}` : code
   const stderr = event.stderr.trim()

@@ -8,6 +8,7 @@ import { createKernelProvider } from '../../daemon/kernels/provider.ts'
 import { openStore } from '../../daemon/store/open.ts'
 import type { Store } from '../../daemon/store/store.ts'
 import { systemClock } from '../../protocol/clock.ts'
+import type { GatewaySettings } from '../../protocol/config.ts'
 import { BootId, NotebookId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import { createHome, type TestHome } from '../support/home.ts'
@@ -23,7 +24,10 @@ export interface Bench {
 }
 
 /** Runs `use` with a provider of its own and ends everything that it started. */
-export async function withKernels(use: (bench: Bench) => Promise<void>): Promise<void> {
+export async function withKernels(
+  use: (bench: Bench) => Promise<void>,
+  options: { gateways?: readonly GatewaySettings[]; variables?: Variables } = {},
+): Promise<void> {
   const home = createHome()
   const log = pino({ level: process.env.ROOMD_LOG_LEVEL ?? 'silent' })
   const store = await openStore({ file: join(home.places.state, 'roomd.db'), log })
@@ -34,7 +38,8 @@ export async function withKernels(use: (bench: Bench) => Promise<void>): Promise
       log,
       clock: systemClock,
       bootId: BootId.parse(randomUUID()),
-      environment: () => Promise.resolve(home.env as Variables),
+      environment: () => Promise.resolve({ ...(home.env as Variables), ...options.variables }),
+      gateways: options.gateways ?? [],
     })
   const providers = [make()]
   const [provider] = providers as [KernelProvider]
@@ -169,6 +174,7 @@ export function brief(event: HostEvent): unknown {
     case 'ready':
     case 'died':
     case 'gap':
+    case 'connection':
       return { ...event, info: undefined }
   }
 }

@@ -41,7 +41,11 @@ function showRunning(terminal: Parameters<typeof printTable>[0], running: Kernel
   printTable(terminal, running, [
     { title: 'PID', value: (kernel) => String(kernel.pid ?? '-'), align: 'right' },
     { title: 'NAME', value: (kernel) => kernel.name },
-    { title: 'STATE', value: (kernel) => kernel.state },
+    {
+      title: 'STATE',
+      value: ({ state, reason }) => (reason === undefined ? state : `${state}, ${reason}`),
+      flexible: 'end',
+    },
     { title: 'STARTED', value: (kernel) => (kernel.started_at === null ? '-' : ago(kernel.started_at, now)) },
     { title: 'MEMORY', value: (kernel) => mebibytes(kernel.memory), align: 'right' },
     { title: 'ROOM', value: (kernel) => kernel.notebook_id?.slice(0, 8) ?? '-', style: () => 'cyan' },
