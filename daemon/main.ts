@@ -18,6 +18,7 @@ import type { DocumentWorker } from './documents/document-worker.ts'
 import { type Blobs, openBlobs } from './executions/blobs.ts'
 import type { HttpService } from './http/service.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import { Mutations } from './rooms/mutations.ts'
 import { removeDaemonJson, writeDaemonJson } from './server/daemon-json.ts'
 import { type Listener, listenUnix } from './server/listener.ts'
@@ -28,7 +29,7 @@ import { Server } from './server/server.ts'
 import { DRAIN_MS, Stopping } from './server/stop.ts'
 import { takeTurn } from './server/turn.ts'
 import { openStore } from './store/open.ts'
-import type { Store } from './store/store.ts'
+import type { ProcedureStore, Store } from './store/store.ts'
 
 /** Closing takes at most draining and a checkpoint; a process that hangs in it holds the home's lock for nothing. */
 const LEAVE_MS = DRAIN_MS + 15_000
@@ -36,12 +37,13 @@ const LEAVE_MS = DRAIN_MS + 15_000
 /** What is open, in the order in which it was opened; closed the other way round. */
 interface Open {
   lock: Lock
-  store?: Store
+  store?: ProcedureStore
   listener?: Listener
   server?: Server
   http?: HttpService
   kernels?: KernelProvider
   worker?: DocumentWorker
+  ledger?: Ledger
 }
 
 const startedAt = systemClock.now()
@@ -104,6 +106,10 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
       tokens: () => open.http?.tokens ?? null,
       storeHealth: () => store.health(),
       instance: (clientInstance) => (server.rooms ?? stored).instance(clientInstance),
+      ledger: async (method, args, context) => {
+        if (!open.ledger) throw new RoomdError('shutting_down', 'the daemon is not ready')
+        return open.ledger.request(method, args, context)
+      },
       readBlob: (hash) => blobs.read(hash),
       stop: (request) => stopping.stop(request),
     },
@@ -116,12 +122,14 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   tellProcess(places, open, log)
   log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
 
-  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, http] = await Promise.all([
-    import('./documents/document-worker.ts'),
-    import('./kernels/provider.ts'),
-    import('./rooms/registry.ts'),
-    startHttp(places, settings, open, { store, server, blobs }, log),
-  ])
+  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, { openLedger }, http] =
+    await Promise.all([
+      import('./documents/document-worker.ts'),
+      import('./kernels/provider.ts'),
+      import('./rooms/registry.ts'),
+      import('./ledger/open.ts'),
+      startHttp(places, settings, open, { store, server, blobs }, log),
+    ])
   open.http = http
   tellProcess(places, open, log)
   const kernels = createKernelProvider({
@@ -145,6 +153,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     worker,
     bootId,
   })
+  open.ledger = openLedger({ store, mutations: rooms.mutations, clock: systemClock, log, settings, places })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
@@ -244,6 +253,7 @@ async function close(places: Places, open: Open): Promise<void> {
   removeDaemonJson(places.daemonJson, bootId)
   await open.server?.close(DRAIN_MS)
   open.kernels?.dispose()
+  await open.ledger?.dispose()
   await open.worker?.dispose()
   await open.store?.close()
   open.lock.release()

@@ -7,7 +7,7 @@
  * them. Node only.
  */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { RoomdError } from './errors.ts'
 import type { Places } from './places.ts'
@@ -78,11 +78,32 @@ const KernelSettings = z.strictObject({
     }),
 })
 
+const LedgerSettings = z.strictObject({
+  /** Absolute path of a folder that is kept as the reference's tree, for programs that read files; null: none. */
+  mirror: z
+    .string()
+    .max(4096)
+    .refine((path) => isAbsolute(path) && !path.includes('\0'), 'expected an absolute path')
+    .nullable()
+    .default(null),
+  /** Tags and summaries as the reference makes them: keywords inside other words count, tables are not escaped. */
+  compat: z.boolean().default(false),
+  /** Prompts of session_accumulate give tags too, not only the first one. */
+  tag_prompts: z.boolean().default(false),
+  /** Days without a change after which a session is archived; 0: never by itself. */
+  archive_after_days: z.int().min(0).max(100_000).default(0),
+  /** Days in the archive after which a session is deleted for good; 0: never. */
+  delete_archived_after_days: z.int().min(0).max(100_000).default(0),
+  /** Days for which single hook events and tool calls of sessions are kept; what they came to stays. 0: for good. */
+  keep_events_days: z.int().min(0).max(100_000).default(90),
+})
+
 export const Settings = z.strictObject({
   http: HttpSettings.prefault({}),
   /** Daemons on other machines, by names of the user's own. */
   remotes: z.record(z.string().regex(/^[\w-]+$/), RemoteSettings).default({}),
   kernels: KernelSettings.prefault({}),
+  ledger: LedgerSettings.prefault({}),
 })
 export type Settings = z.infer<typeof Settings>
 

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { CommContent, CommId, CommView } from './comms.ts'
 import { BlobHash, CellId, ExecutionId, KernelId, NotebookId } from './ids.ts'
 import { DEEPEST_JSON, isShallow } from './json-depth.ts'
+import { ledgerMethods } from './ledger.ts'
 import {
   Autosaving,
   Cell,
@@ -336,6 +337,8 @@ const table = {
     params: z.object({ token_id: z.string().min(1).max(100) }).strict(),
     result: z.object({ revoked: TokenSummary }),
   },
+  // --- channel 0: the ledger of agent sessions ---------------------------------------------------------------------
+  ...ledgerMethods,
 
   // --- room channels -----------------------------------------------------------------------------------------------
   get_cells: {

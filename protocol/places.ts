@@ -23,6 +23,8 @@ export interface Places {
   readonly lock: string
   /** Exists while `roomd stop` wants the daemon to stay stopped. */
   readonly stopped: string
+  /** Folder in which hooks of agents leave events while no daemon answers. */
+  readonly hookSpool: string
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -65,6 +67,7 @@ export function resolvePlaces(
     daemonJson: join(layout.runtime, 'daemon.json'),
     lock: join(layout.state, 'daemon.lock'),
     stopped: join(layout.state, 'stopped'),
+    hookSpool: join(layout.state, 'ledger-spool'),
   }
 }
 

@@ -50,6 +50,7 @@ export async function callTool(options: CallToolOptions): Promise<CallResult> {
       mutations: new MutationBlock(undefined),
       progress: options.progress ?? null,
       ask: null,
+      record: null,
     })
   } catch (error) {
     return errorResult(error)

@@ -69,9 +69,15 @@ function resultSchema({ output }: Tool): ListedTool['outputSchema'] {
   return {
     ...rest,
     type: 'object',
-    properties: { ...properties, error: jsonSchema(ErrorShape) },
+    properties: { ...properties, error: errorSchema(properties?.error) },
     anyOf: [{ required: required ?? [] }, { required: ['error'] }],
   }
+}
+
+/** Tools of the ledger tell failures of their own as text. */
+function errorSchema(own: unknown): unknown {
+  const shape = jsonSchema(ErrorShape)
+  return own === undefined ? shape : { anyOf: [own, shape] }
 }
 
 /** Draft 7, which all validators in use read; objects of results may grow. Without what goes without saying: models read this. */

@@ -17,6 +17,7 @@ import type { Clock } from '../../protocol/clock.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { Activities } from './activities.ts'
 import type { DaemonLink } from './daemon-link.ts'
+import { Recorder } from './ledger/recorder.ts'
 import { capabilities, instructions, listing, serverInfo } from './listing.ts'
 import { MutationBlock } from './mutation-block.ts'
 import { ProgressTeller } from './progress.ts'
@@ -47,6 +48,7 @@ export class McpServer {
   readonly #options: McpServerOptions
   readonly #subscriptions: Subscriptions
   readonly #activities = new Activities()
+  readonly #recorder: Recorder
   readonly #calls = new Set<Promise<unknown>>()
   #ending = false
   #settle: (result: CallResult) => void = () => {}
@@ -58,6 +60,7 @@ export class McpServer {
   constructor(options: McpServerOptions) {
     this.#options = options
     const { sessions, daemon, clock } = options
+    this.#recorder = new Recorder({ daemon, cwd: options.cwd, active: () => sessions.active })
     this.server = new Server(serverInfo, { capabilities, instructions })
     this.#subscriptions = new Subscriptions({
       sessions,
@@ -147,6 +150,8 @@ export class McpServer {
       if (!this.#ending) cancelled.abort()
     }
     extra.signal.addEventListener('abort', cancel, { once: true })
+    const mutations = new MutationBlock(proxy.mutationBase(meta))
+    const record = this.#recorder.begin(params.name, mutations)
     try {
       const call = callTool(params.name, params.arguments, {
         sessions,
@@ -155,9 +160,13 @@ export class McpServer {
         clock,
         cwd,
         signal: cancelled.signal,
-        mutations: new MutationBlock(proxy.mutationBase(meta)),
+        mutations,
         progress: teller ? (text) => teller.add(text) : null,
         ask: this.#ask,
+        record,
+      }).then(async (result) => {
+        await record.ended(result)
+        return result
       })
       return { ...(await Promise.race([call, this.#settled])) }
     } finally {

@@ -1,5 +1,6 @@
 /** Methods of channel 0 that concern rooms, kernels and what they left behind; one handler each. */
 import { RoomdError } from '../../protocol/errors.ts'
+import type { LedgerMethod } from '../../protocol/ledger.ts'
 import type { ConnectionMethod, MethodArguments, MethodResult } from '../../protocol/methods.ts'
 import type { RoomSummary } from '../../protocol/notebook.ts'
 import { readExecution, readOutputText } from '../executions/reading.ts'
@@ -9,7 +10,7 @@ import type { RoomRegistry } from './registry.ts'
 import { type RoomRecord, recentRecords } from './room-record.ts'
 import type { RequestContext } from './seam.ts'
 
-/** Answered by the server itself. */
+/** Answered by the server itself, or by the ledger. */
 type ServersOwn =
   | 'ping'
   | 'status'
@@ -18,6 +19,7 @@ type ServersOwn =
   | 'create_token'
   | 'list_tokens'
   | 'revoke_token'
+  | LedgerMethod
 
 export type ConnectionHandler<M extends ConnectionMethod> = (
   rooms: RoomRegistry,

@@ -182,31 +182,35 @@ export class Mutations {
 
   #rows(mutation: Mutation, result: Uint8Array | null): Statement[] {
     const now = this.#clock.now()
-    const instance = this.#instance(mutation.clientInstance)
-    const rows: Statement[] = [
+    return [
       {
         sql: `INSERT INTO mutations (client_instance, mutation_id, method, notebook_id, result, at)
               VALUES (?, ?, ?, ?, ?, ?)
               ON CONFLICT (client_instance, mutation_id) DO UPDATE SET result = excluded.result`,
         values: [mutation.clientInstance, mutation.id, mutation.method, mutation.notebookId, result, now],
       },
+      ...this.forgettingRows(mutation.clientInstance),
     ]
-    if (instance.watermark - instance.storedWatermark < FORGET_AT_ONCE) return rows
+  }
+
+  /** Rows that forget what the client has settled: none until it is worth it. They belong into the unit of some effect. */
+  forgettingRows(clientInstance: ClientInstance): Statement[] {
+    const instance = this.#instance(clientInstance)
+    if (instance.watermark - instance.storedWatermark < FORGET_AT_ONCE) return []
     // If this unit fails, the store forgets them with a later one.
     instance.storedWatermark = instance.watermark
-    rows.push(
+    return [
       {
         sql: `INSERT INTO instances (client_instance, watermark, seen_at) VALUES (?, ?, ?)
               ON CONFLICT (client_instance) DO UPDATE SET
                 watermark = max(watermark, excluded.watermark), seen_at = excluded.seen_at`,
-        values: [mutation.clientInstance, instance.watermark, now],
+        values: [clientInstance, instance.watermark, this.#clock.now()],
       },
       {
         sql: 'DELETE FROM mutations WHERE client_instance = ? AND mutation_id < ?',
-        values: [mutation.clientInstance, instance.watermark],
+        values: [clientInstance, instance.watermark],
       },
-    )
-    return rows
+    ]
   }
 
   #instance(clientInstance: ClientInstance): Instance {

@@ -2,6 +2,7 @@
 import { RoomdError } from '../../protocol/errors.ts'
 import { MAX_QUEUED_CONNECTION } from '../../protocol/frames.ts'
 import type { BlobHash, BootId, ClientInstance } from '../../protocol/ids.ts'
+import { isLedgerMethod, type LedgerMethod } from '../../protocol/ledger.ts'
 import type {
   ConnectionMethod,
   DaemonStatus,
@@ -10,7 +11,7 @@ import type {
   TokenSummary,
 } from '../../protocol/methods.ts'
 import { VERSION } from '../../protocol/version.ts'
-import type { Rooms } from '../rooms/seam.ts'
+import type { RequestContext, Rooms } from '../rooms/seam.ts'
 import type { StoreHealth } from '../store/store.ts'
 import { type Call, WithBlob } from './requests.ts'
 import type { RoomsGate } from './rooms-gate.ts'
@@ -32,6 +33,8 @@ export interface DaemonProcess {
   tokens(): TokenDesk | null
   /** Content of a blob. Rejects `not_found`. */
   readBlob(hash: BlobHash): Promise<Uint8Array>
+  /** A method of the ledger. Asked once the rooms are ready. */
+  ledger(method: LedgerMethod, args: unknown, context: RequestContext): Promise<unknown>
   /** Ends the daemon in order; resolves once everything acknowledged is durable, and ends the process soon after. */
   stop(request: StopRequest): Promise<MethodResult<'shutdown'>>
 }
@@ -62,7 +65,10 @@ export class ConnectionMethods {
 
   /** `port.queued()`: bytes that wait for this client to read. */
   perform(call: Call, port: { queued(): number }): unknown {
-    switch (call.method as ConnectionMethod) {
+    const method = call.method as ConnectionMethod
+    if (isLedgerMethod(method))
+      return this.#whenReady(call, () => this.#options.process.ledger(method, call.args, call.context))
+    switch (method) {
       case 'ping':
         return nothing
       case 'status':
@@ -91,9 +97,7 @@ export class ConnectionMethods {
       case 'get_execution':
       case 'read_output':
       case 'close_room':
-        return this.#whenReady(call, (rooms) =>
-          rooms.request(call.method as ConnectionMethod, call.args, call.context),
-        )
+        return this.#whenReady(call, (rooms) => rooms.request(method, call.args, call.context))
     }
   }
 

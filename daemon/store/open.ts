@@ -19,7 +19,7 @@ import { migrate } from './migrate.ts'
 import { finishRecovery, recover } from './recover.ts'
 import { migrations } from './schema.ts'
 import { SqliteStore } from './sqlite-store.ts'
-import type { Store } from './store.ts'
+import type { ProcedureStore } from './store.ts'
 import type { CheckResult, WorkerData } from './writer-messages.ts'
 
 export interface OpenOptions {
@@ -37,7 +37,7 @@ export interface OpenOptions {
  * Rejects `unsupported` for a store of a newer version, which stays as it is; `storage_full` or `storage_failed` when the file
  * cannot be made, read or recovered.
  */
-export async function openStore(options: OpenOptions): Promise<Store> {
+export async function openStore(options: OpenOptions): Promise<ProcedureStore> {
   const { file, log } = options
   // Found before anything is touched: a missing build must not leave a half-opened store.
   const program = programFile('store-writer')

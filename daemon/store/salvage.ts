@@ -28,6 +28,7 @@ interface Table {
 const owners: readonly { column: string; table: string }[] = [
   { column: 'notebook_id', table: 'rooms' },
   { column: 'execution_id', table: 'executions' },
+  { column: 'session_key', table: 'ledger_sessions' },
 ]
 
 /** `into`: a new, migrated database. Returns how much came over, and the tables that have holes. */
@@ -43,6 +44,7 @@ export function salvage(source: string, into: Database.Database): { rows: number
       for (const table of tablesOf(into)) if (!copyTable(damaged, into, table)) holes.push(table.name)
     }
     reconnect(into)
+    rebuildIndexes(into)
     into.exec('COMMIT')
   } finally {
     damaged?.close()
@@ -109,7 +111,10 @@ function transplant(from: string, to: string, bytes: number): void {
 function tablesOf(db: Database.Database): Table[] {
   const names = db
     .prepare<[], { name: string }>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+      // Full text indexes (virtual tables and what they keep) are made anew from the tables that they index.
+      `SELECT name FROM sqlite_schema JOIN pragma_table_list USING (name)
+       WHERE sqlite_schema.type = 'table' AND pragma_table_list.type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite_%'
+       ORDER BY sqlite_schema.rowid`,
     )
     .all()
   return names.map(({ name }) => {
@@ -227,6 +232,15 @@ function reconnect(db: Database.Database): void {
       `DELETE FROM ${quote(first.table)} WHERE ${quote(link.from)} NOT IN (SELECT ${quote(parentKey)} FROM ${quote(first.parent)})`,
     )
   }
+}
+
+function rebuildIndexes(db: Database.Database): void {
+  const indexes = db
+    .prepare<[], { name: string }>(
+      "SELECT name FROM pragma_table_list WHERE type = 'virtual' AND schema = 'main'",
+    )
+    .all()
+  for (const { name } of indexes) db.exec(`INSERT INTO ${quote(name)} (${quote(name)}) VALUES ('rebuild')`)
 }
 
 function count(db: Database.Database, table: string): number {

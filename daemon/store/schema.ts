@@ -172,4 +172,239 @@ export const migrations: readonly string[] = [
   ALTER TABLE sources ADD COLUMN cell_ids BLOB;
   ALTER TABLE rooms ADD COLUMN autosave TEXT NOT NULL DEFAULT 'on'; -- on | off | paused
   `,
+  // --- the ledger of agent sessions (daemon/ledger/). Times `*_us` are UTC microseconds; `*_text` is how a time was written.
+  `
+  CREATE TABLE ledger_sessions (
+    session_key   INTEGER PRIMARY KEY,      -- order of creation
+    session_id    TEXT NOT NULL UNIQUE,     -- as outsiders name it
+    project       TEXT NOT NULL,
+    parent        TEXT,                     -- session_id of the session before; an imported one may not be here
+    chained       INTEGER NOT NULL,         -- has a record of its own; 0: known by its requests or files only
+    synthetic     INTEGER NOT NULL,         -- made because something named it
+    origin        TEXT NOT NULL,            -- tool | hook | import
+    skill         TEXT NOT NULL DEFAULT '',
+    task_type     TEXT NOT NULL DEFAULT '',
+    last_prompt   TEXT NOT NULL DEFAULT '', -- first 200 code points
+    cwd           TEXT NOT NULL DEFAULT '',
+    user_summary  TEXT NOT NULL DEFAULT '', -- by session_tag
+    auto_summary  TEXT NOT NULL DEFAULT '', -- by finalizing
+    status        TEXT NOT NULL DEFAULT 'IN_PROGRESS',
+    created_us    INTEGER NOT NULL,
+    created_text  TEXT NOT NULL,            -- empty: a stub made by a link
+    updated_us    INTEGER NOT NULL,
+    finalized_us  INTEGER,
+    archived_us   INTEGER,
+    rev           INTEGER NOT NULL DEFAULT 1,
+    imported_rev  INTEGER,                  -- rev after the last import; equal to rev: nobody changed it here
+    extra         TEXT                      -- JSON (ASCII) of what an imported record has besides
+  ) STRICT;
+  CREATE INDEX ledger_sessions_by_project ON ledger_sessions (project, updated_us);
+  CREATE INDEX ledger_sessions_by_update ON ledger_sessions (updated_us);
+  CREATE INDEX ledger_sessions_by_parent ON ledger_sessions (parent) WHERE parent IS NOT NULL;
+
+  -- What session_accumulate adds up; one row once a session has requests (or an imported summary).
+  CREATE TABLE ledger_totals (
+    session_key      INTEGER PRIMARY KEY REFERENCES ledger_sessions ON DELETE CASCADE,
+    created_us       INTEGER,               -- of the first request; NULL: not written or not readable
+    created_text     TEXT NOT NULL,
+    updated_us       INTEGER,
+    updated_text     TEXT NOT NULL,
+    requests         INTEGER NOT NULL DEFAULT 0,
+    total_complexity INTEGER NOT NULL DEFAULT 0,
+    max_complexity   INTEGER NOT NULL DEFAULT 0,
+    peak_context     INTEGER NOT NULL DEFAULT 0,
+    plan_mode        INTEGER NOT NULL DEFAULT 0,
+    derived          TEXT,                  -- JSON of what finalizing found
+    stale            INTEGER NOT NULL DEFAULT 0, -- requests came after it
+    extra            TEXT
+  ) STRICT;
+
+  CREATE TABLE ledger_requests (
+    session_key   INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    n             INTEGER NOT NULL,         -- from 1
+    at_us         INTEGER,
+    at_text       TEXT NOT NULL,
+    prompt        TEXT NOT NULL,            -- first 500 code points
+    prompt_chars  INTEGER NOT NULL,
+    task_type     TEXT NOT NULL,
+    skill         TEXT NOT NULL,
+    complexity    INTEGER NOT NULL,
+    model         TEXT NOT NULL,
+    cwd           TEXT NOT NULL,
+    plan_mode     INTEGER NOT NULL,
+    context_pct   INTEGER NOT NULL,
+    standards     INTEGER NOT NULL DEFAULT 0,
+    rules         INTEGER NOT NULL DEFAULT 0,
+    supplementary TEXT NOT NULL,            -- JSON array
+    extra         TEXT,
+    PRIMARY KEY (session_key, n)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Skills, task types, models and supplementary skills of a session, in the order in which they first came.
+  CREATE TABLE ledger_seen (
+    session_key INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    kind        TEXT NOT NULL,              -- skill | task_type | model | supplementary
+    value       TEXT NOT NULL,
+    position    INTEGER NOT NULL,
+    PRIMARY KEY (session_key, kind, value)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE ledger_tags (
+    tag_key  INTEGER PRIMARY KEY,
+    name     TEXT NOT NULL,
+    folded   TEXT NOT NULL UNIQUE,
+    sessions INTEGER NOT NULL DEFAULT 0     -- how many have it
+  ) STRICT;
+
+  CREATE TABLE ledger_session_tags (
+    session_key INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    tag_key     INTEGER NOT NULL REFERENCES ledger_tags,
+    name        TEXT NOT NULL,              -- as this session spells it
+    source      TEXT NOT NULL,              -- task_type | skill | project | prompt | manual | import
+    span        TEXT,                       -- what of the prompt it was found in
+    position    INTEGER NOT NULL,           -- order of tagging, over all sessions
+    PRIMARY KEY (session_key, tag_key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ledger_sessions_by_tag ON ledger_session_tags (tag_key, session_key);
+
+  -- Relations that were written down; those by shared tags are found when they are asked for.
+  CREATE TABLE ledger_relations (
+    session_key INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    other       TEXT NOT NULL,              -- session_id; may not be here
+    kind        TEXT NOT NULL,
+    position    INTEGER NOT NULL,
+    PRIMARY KEY (session_key, other)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE ledger_work_items (
+    work_key       INTEGER PRIMARY KEY,
+    session_key    INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    work_id        TEXT NOT NULL,
+    type           TEXT NOT NULL,
+    description    TEXT NOT NULL,
+    status         TEXT NOT NULL,
+    started_text   TEXT NOT NULL,
+    completed_text TEXT,
+    metadata       TEXT NOT NULL,           -- JSON (ASCII)
+    extra          TEXT,
+    UNIQUE (session_key, work_id)
+  ) STRICT;
+
+  CREATE TABLE ledger_tool_events (
+    session_key INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    n           INTEGER NOT NULL,
+    at_text     TEXT NOT NULL,
+    tool        TEXT,                       -- NULL: a line that cannot be read
+    failed      INTEGER NOT NULL,
+    file        TEXT,
+    source      TEXT NOT NULL,              -- mcp | hook | file
+    event_id    TEXT,                       -- told twice, it is one
+    notebook_id TEXT,
+    line        TEXT,                       -- as the tracker file has it
+    PRIMARY KEY (session_key, n),
+    UNIQUE (session_key, event_id)
+  ) STRICT;
+
+  -- Rooms in which a session's MCP child worked.
+  CREATE TABLE ledger_rooms (
+    session_key INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    notebook_id TEXT NOT NULL,
+    path        TEXT,
+    calls       INTEGER NOT NULL DEFAULT 0,
+    first_us    INTEGER NOT NULL,
+    last_us     INTEGER NOT NULL,
+    PRIMARY KEY (session_key, notebook_id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE ledger_executions (
+    session_key  INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    execution_id TEXT NOT NULL,
+    notebook_id  TEXT NOT NULL,
+    status       TEXT NOT NULL,             -- as last told; the execution's own row is newer while it is kept
+    PRIMARY KEY (session_key, execution_id)
+  ) STRICT, WITHOUT ROWID;
+
+  -- What session_save keeps, and files of an imported tree that are kept as they are.
+  CREATE TABLE ledger_artifacts (
+    artifact_key INTEGER PRIMARY KEY,
+    kind         TEXT NOT NULL,             -- state | summary | context | finalized | flow_trace
+    project      TEXT NOT NULL,
+    name         TEXT NOT NULL,             -- session_id; empty for a state
+    session_key  INTEGER REFERENCES ledger_sessions ON DELETE CASCADE,
+    body         BLOB NOT NULL,
+    modified_us  INTEGER NOT NULL,
+    recovered    TEXT,                      -- why a backup stands here
+    rev          INTEGER NOT NULL DEFAULT 1,
+    UNIQUE (kind, project, name)
+  ) STRICT;
+  CREATE INDEX ledger_artifacts_by_session ON ledger_artifacts (session_key, kind);
+
+  -- Earlier versions: the newest few, and all that were archived.
+  CREATE TABLE ledger_artifact_history (
+    artifact_key INTEGER NOT NULL REFERENCES ledger_artifacts ON DELETE CASCADE,
+    rev          INTEGER NOT NULL,
+    body         BLOB NOT NULL,
+    modified_us  INTEGER NOT NULL,
+    archived     INTEGER NOT NULL,
+    PRIMARY KEY (artifact_key, rev)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The session that is under way: per client instance and project, and per working folder for hooks.
+  CREATE TABLE ledger_pointers (
+    scope       TEXT PRIMARY KEY,
+    session_key INTEGER NOT NULL REFERENCES ledger_sessions ON DELETE CASCADE,
+    generation  INTEGER NOT NULL,
+    set_us      INTEGER NOT NULL
+  ) STRICT;
+
+  -- First answers of calls that named an idempotency_key.
+  CREATE TABLE ledger_keys (
+    scope  TEXT NOT NULL,
+    key    TEXT NOT NULL,
+    result TEXT NOT NULL,
+    at_us  INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE ledger_hook_events (
+    event_id   TEXT PRIMARY KEY,
+    event      TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    at_us      INTEGER NOT NULL,
+    input      TEXT NOT NULL                -- JSON; long texts cut
+  ) STRICT;
+  CREATE INDEX ledger_hook_events_by_session ON ledger_hook_events (session_id, at_us);
+
+  CREATE TABLE ledger_imports (
+    path     TEXT PRIMARY KEY,
+    sha256   TEXT NOT NULL,
+    at_us    INTEGER NOT NULL,
+    outcome  TEXT NOT NULL,                 -- imported | quarantined
+    detail   TEXT NOT NULL                  -- JSON array of warnings, or the reason
+  ) STRICT;
+
+  -- Texts that are searched. doc_key = session_key * 1048576 + a number within the session, so that a hit names its session.
+  CREATE TABLE ledger_docs (
+    doc_key INTEGER PRIMARY KEY,
+    source  TEXT NOT NULL,                  -- profile | summary | files | request | work_item | decisions | artifact kinds
+    ref     TEXT NOT NULL,
+    body    TEXT NOT NULL
+  ) STRICT;
+  CREATE VIRTUAL TABLE ledger_words USING fts5 (body, content = 'ledger_docs', content_rowid = 'doc_key', tokenize = 'unicode61');
+  CREATE VIRTUAL TABLE ledger_trigrams USING fts5 (body, content = 'ledger_docs', content_rowid = 'doc_key', tokenize = 'trigram');
+  CREATE TRIGGER ledger_docs_added AFTER INSERT ON ledger_docs BEGIN
+    INSERT INTO ledger_words (rowid, body) VALUES (new.doc_key, new.body);
+    INSERT INTO ledger_trigrams (rowid, body) VALUES (new.doc_key, new.body);
+  END;
+  CREATE TRIGGER ledger_docs_removed AFTER DELETE ON ledger_docs BEGIN
+    INSERT INTO ledger_words (ledger_words, rowid, body) VALUES ('delete', old.doc_key, old.body);
+    INSERT INTO ledger_trigrams (ledger_trigrams, rowid, body) VALUES ('delete', old.doc_key, old.body);
+  END;
+  CREATE TRIGGER ledger_docs_changed AFTER UPDATE ON ledger_docs BEGIN
+    INSERT INTO ledger_words (ledger_words, rowid, body) VALUES ('delete', old.doc_key, old.body);
+    INSERT INTO ledger_trigrams (ledger_trigrams, rowid, body) VALUES ('delete', old.doc_key, old.body);
+    INSERT INTO ledger_words (rowid, body) VALUES (new.doc_key, new.body);
+    INSERT INTO ledger_trigrams (rowid, body) VALUES (new.doc_key, new.body);
+  END;
+  `,
 ]

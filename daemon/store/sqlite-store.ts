@@ -14,8 +14,9 @@ import { programFile } from '../../protocol/programs.ts'
 import { measures } from '../measures.ts'
 import { setUpConnection } from './connection.ts'
 import { isDamage } from './inspect.ts'
-import type { SqlValue, Store, StoreHealth, WriteUnit } from './store.ts'
-import type { FromWriter, HandOver, UnitFailure, WorkerData } from './writer-messages.ts'
+import type { ProcedureInput, ProcedureName, ProcedureResult } from './procedures.ts'
+import type { ProcedureStore, SqlValue, StoreHealth, WriteUnit } from './store.ts'
+import type { FromWriter, UnitFailure, UnitResult, Work, WorkerData } from './writer-messages.ts'
 
 /** Texts beyond this many are sent and prepared each time: they are made up as they go, such as lists of `?`. */
 const MOST_STATEMENTS = 1000
@@ -23,11 +24,12 @@ const MOST_STATEMENTS = 1000
 const MOST_CRASHES = 3
 
 interface Waiting {
-  readonly resolve: () => void
+  /** With what a procedure returned; undefined for a unit of statements. */
+  readonly resolve: (value?: unknown) => void
   readonly reject: (error: RoomdError) => void
 }
 
-export class SqliteStore implements Store {
+export class SqliteStore implements ProcedureStore {
   readonly #file: string
   readonly #log: Logger
   readonly #db: Database.Database
@@ -42,6 +44,8 @@ export class SqliteStore implements Store {
   readonly #statementIds = new Map<string, number>()
   #fresh: string[] = []
 
+  /** Work of this turn that is complete; units that come after it are still in `#body`. */
+  #outbox: Work[] = []
   #body: (SqlValue | true)[] = []
   #blobs: Uint8Array[] = []
   #blobBytes = 0
@@ -91,13 +95,24 @@ export class SqliteStore implements Store {
     const refused = this.#refusal()
     if (refused) return Promise.reject(refused)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject })
+      this.#waiting.push({ resolve: () => resolve(), reject })
       this.#queue(unit)
-      if (this.#flushing) return
-      this.#flushing = true
-      this.#flushedAt.push({ unit: this.#first + this.#waiting.length - 1, at: performance.now() })
-      // After everything that this turn of the loop still has to do: all of it is one commit.
-      setImmediate(() => this.#flush())
+      this.#flushSoon()
+    })
+  }
+
+  transact<Name extends ProcedureName>(
+    name: Name,
+    input: ProcedureInput<Name>,
+  ): Promise<ProcedureResult<Name>> {
+    const refused = this.#refusal()
+    if (refused) return Promise.reject(refused)
+    return new Promise((resolve, reject) => {
+      this.#closeUnits()
+      const first = this.#first + this.#waiting.length
+      this.#waiting.push({ resolve: (value) => resolve(value as ProcedureResult<Name>), reject })
+      this.#outbox.push({ kind: 'procedure', first, count: 1, name, input })
+      this.#flushSoon()
     })
   }
 
@@ -207,30 +222,48 @@ export class SqliteStore implements Store {
     return id
   }
 
+  /** After everything that this turn of the loop still has to do: all of it is one commit. */
+  #flushSoon(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    this.#flushedAt.push({ unit: this.#first + this.#waiting.length - 1, at: performance.now() })
+    setImmediate(() => this.#flush())
+  }
+
   #flush(): void {
     this.#flushing = false
-    if (this.#queued === 0 || this.#port === null) return
+    if (this.#port === null) return
+    this.#closeUnits()
+    if (this.#outbox.length === 0) return
+    const outbox = this.#outbox
+    this.#outbox = []
+    for (const work of outbox)
+      this.#port.postMessage(work, work.kind === 'units' ? [work.blobs.buffer as ArrayBuffer] : [])
+    this.#ring()
+  }
+
+  /** Units queued until now become one hand-over: what follows is of another kind, or the turn is over. */
+  #closeUnits(): void {
+    if (this.#queued === 0) return
     const blobs = new Uint8Array(this.#blobBytes)
     let at = 0
     for (const blob of this.#blobs) {
       blobs.set(blob, at)
       at += blob.length
     }
-    const handOver: HandOver = {
+    this.#outbox.push({
       kind: 'units',
       first: this.#first + this.#waiting.length - this.#queued,
       count: this.#queued,
       body: this.#body,
       blobs,
       statements: this.#fresh,
-    }
+    })
     this.#body = []
     this.#blobs = []
     this.#blobBytes = 0
     this.#queued = 0
     this.#fresh = []
-    this.#port.postMessage(handOver, [blobs.buffer])
-    this.#ring()
   }
 
   #ring(): void {
@@ -259,7 +292,7 @@ export class SqliteStore implements Store {
     switch (message.kind) {
       case 'settled':
         this.#crashes = 0
-        this.#settle(message.count, message.failures)
+        this.#settle(message.count, message.failures, message.results)
         break
       case 'closed':
         this.#endPort()
@@ -268,7 +301,8 @@ export class SqliteStore implements Store {
     }
   }
 
-  #settle(count: number, failures: readonly UnitFailure[]): void {
+  #settle(count: number, failures: readonly UnitFailure[], results: readonly UnitResult[] = []): void {
+    const values = new Map(results.map(({ unit, value }) => [unit, value]))
     const failed = new Map(failures.map((failure) => [failure.unit, failure]))
     const damage = failures.find((failure) => failure.damaged)
     if (damage) this.condemn(damage.message)
@@ -284,7 +318,7 @@ export class SqliteStore implements Store {
       const failure = failed.get(number)
       if (failure)
         caller?.reject(new RoomdError(failure.code, failure.message, { cause: { sqlite: failure.sqlite } }))
-      else caller?.resolve()
+      else caller?.resolve(values.get(number))
     }
     if (this.#head === this.#waiting.length || this.#head > 4096) {
       this.#waiting.splice(0, this.#head)
@@ -311,6 +345,7 @@ export class SqliteStore implements Store {
     this.#log.error({ reason }, 'the thread that writes the store died')
     this.#statementIds.clear()
     this.#fresh = []
+    this.#outbox = []
     this.#body = []
     this.#blobs = []
     this.#blobBytes = 0

@@ -4,7 +4,12 @@
  * A `WriteUnit` is all or nothing. All units handed over within a turn of the loop are one transaction with a savepoint per
  * unit (group commit, `synchronous=FULL`). `write` resolves after the commit that holds the unit, in hand-over order, and
  * rejects with `storage_full` or `storage_failed` when the unit or its transaction failed; then nothing of it is stored.
+ *
+ * What must read before it knows what to write is a procedure: a named function (`procedures.ts`) that the writer runs as one
+ * unit of the same transaction, so that it sees everything handed over before it and nobody comes in between.
  */
+import type { ProcedureInput, ProcedureName, ProcedureResult } from './procedures.ts'
+
 export type SqlValue = string | number | bigint | Uint8Array | null
 
 /** One prepared statement (by its text; cached in the worker) and its positional parameters. */
@@ -34,4 +39,17 @@ export interface Store {
   health(): StoreHealth
   /** Waits for what is pending, checkpoints, ends the worker. */
   close(): Promise<void>
+}
+
+/** A store whose writer runs procedures too; what `openStore` gives. */
+export interface ProcedureStore extends Store {
+  /**
+   * Runs a procedure as one unit, in hand-over order with the others. Resolves with what it returned, after the commit. `input`
+   * and result are copied between threads. A procedure that throws stores nothing; it may be run twice before one commit, of
+   * which the second counts.
+   */
+  transact<Name extends ProcedureName>(
+    name: Name,
+    input: ProcedureInput<Name>,
+  ): Promise<ProcedureResult<Name>>
 }

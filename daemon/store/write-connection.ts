@@ -9,8 +9,10 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { setUpConnection } from './connection.ts'
+import { procedures } from './procedures.ts'
 import type { SqlValue } from './store.ts'
-import type { HandOver, UnitFailure } from './writer-messages.ts'
+import { connectionTransaction, type Transaction } from './transaction.ts'
+import type { HandOver, ProcedureCall, UnitFailure, UnitResult, Work } from './writer-messages.ts'
 
 /** Free bytes below which an input/output error is told as a full disk. */
 const FULL_BELOW = 256 * 1024
@@ -18,6 +20,12 @@ const FULL_BELOW = 256 * 1024
 interface Bound {
   readonly statement: Database.Statement
   readonly values: readonly SqlValue[]
+}
+
+/** How a group went: units that are not in `failures` are durable. */
+export interface Committed {
+  readonly failures: readonly UnitFailure[]
+  readonly results: readonly UnitResult[]
 }
 
 /** The error that fails all units of a group. */
@@ -41,6 +49,8 @@ export class WriteConnection {
   readonly #savepoint: Database.Statement
   readonly #release: Database.Statement
   readonly #undo: Database.Statement
+  /** What procedures read and write through. */
+  readonly #transaction: Transaction
 
   constructor(file: string) {
     this.#file = file
@@ -52,26 +62,26 @@ export class WriteConnection {
     this.#savepoint = this.#db.prepare('SAVEPOINT unit')
     this.#release = this.#db.prepare('RELEASE unit')
     this.#undo = this.#db.prepare('ROLLBACK TO unit')
+    this.#transaction = connectionTransaction(this.#db)
   }
 
-  /** Commits hand-overs as one transaction. Returns the units that failed; all others are durable. */
-  commit(group: readonly HandOver[]): UnitFailure[] {
-    for (const handOver of group) this.#texts.push(...handOver.statements)
+  /** Commits work as one transaction. Tells the units that failed; all others are durable, with the results of procedures. */
+  commit(group: readonly Work[]): Committed {
+    for (const work of group) if (work.kind === 'units') this.#texts.push(...work.statements)
     let total = 0
-    for (const handOver of group) total += handOver.count
+    for (const work of group) total += work.count
     try {
-      this.#run(group)
-      return []
+      return { failures: [], results: this.#run(group) }
     } catch (thrown) {
       this.#abandon()
-      if (thrown instanceof GroupFailure) return this.#all(group, thrown.reason)
-      if (total === 1) return this.#all(group, thrown)
+      if (thrown instanceof GroupFailure) return this.#none(group, thrown.reason)
+      if (total === 1) return this.#none(group, thrown)
     }
     try {
       return this.#runApart(group)
     } catch (thrown) {
       this.#abandon()
-      return this.#all(group, thrown instanceof GroupFailure ? thrown.reason : thrown)
+      return this.#none(group, thrown instanceof GroupFailure ? thrown.reason : thrown)
     }
   }
 
@@ -96,37 +106,58 @@ export class WriteConnection {
     return error
   }
 
-  #run(group: readonly HandOver[]): void {
+  #run(group: readonly Work[]): UnitResult[] {
+    const results: UnitResult[] = []
     this.#atGroupLevel(() => this.#begin.run())
-    for (const handOver of group) {
-      for (const unit of this.#units(handOver))
-        for (const { statement, values } of unit) statement.run(values)
+    for (const work of group) {
+      if (work.kind === 'procedure') results.push({ unit: work.first, value: this.#perform(work) })
+      else
+        for (const unit of this.#units(work)) for (const { statement, values } of unit) statement.run(values)
     }
     this.#atGroupLevel(() => this.#commit.run())
+    return results
   }
 
-  #runApart(group: readonly HandOver[]): UnitFailure[] {
+  #runApart(group: readonly Work[]): Committed {
     const failures: UnitFailure[] = []
+    const results: UnitResult[] = []
+    const apart = (unit: number, run: () => void): void => {
+      this.#savepoint.run()
+      try {
+        run()
+        this.#release.run()
+      } catch (thrown) {
+        // SQLite has rolled the whole transaction back by itself: full disk and the like.
+        if (!this.#db.inTransaction) throw new GroupFailure(thrown)
+        this.#undo.run()
+        this.#release.run()
+        failures.push(this.#failure(unit, thrown))
+      }
+    }
     this.#atGroupLevel(() => this.#begin.run())
-    for (const handOver of group) {
-      let number = handOver.first
-      for (const unit of this.#units(handOver)) {
-        this.#savepoint.run()
-        try {
+    for (const work of group) {
+      let number = work.first
+      if (work.kind === 'procedure') {
+        apart(number, () => results.push({ unit: number, value: this.#perform(work) }))
+        continue
+      }
+      for (const unit of this.#units(work)) {
+        apart(number, () => {
           for (const { statement, values } of unit) statement.run(values)
-          this.#release.run()
-        } catch (thrown) {
-          // SQLite has rolled the whole transaction back by itself: full disk and the like.
-          if (!this.#db.inTransaction) throw new GroupFailure(thrown)
-          this.#undo.run()
-          this.#release.run()
-          failures.push(this.#failure(number, thrown))
-        }
+        })
         number++
       }
     }
     this.#atGroupLevel(() => this.#commit.run())
-    return failures
+    return { failures, results }
+  }
+
+  #perform({ name, input }: ProcedureCall): unknown {
+    const procedure = Object.hasOwn(procedures, name)
+      ? (procedures as Record<string, (transaction: Transaction, input: never) => unknown>)[name]
+      : undefined
+    if (!procedure) throw new Error(`there is no procedure ${name}`)
+    return procedure(this.#transaction, input as never)
   }
 
   /** Units of a hand-over as bound statements. Lazily, so that what cannot be prepared fails in its own unit. */
@@ -189,7 +220,11 @@ export class WriteConnection {
     if (this.#db.inTransaction) this.#rollback.run()
   }
 
-  #all(group: readonly HandOver[], reason: unknown): UnitFailure[] {
+  #none(group: readonly Work[], reason: unknown): Committed {
+    return { failures: this.#all(group, reason), results: [] }
+  }
+
+  #all(group: readonly Work[], reason: unknown): UnitFailure[] {
     const failures: UnitFailure[] = []
     for (const handOver of group) {
       for (let i = 0; i < handOver.count; i++) failures.push(this.#failure(handOver.first + i, reason))

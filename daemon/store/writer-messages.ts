@@ -32,7 +32,19 @@ export interface HandOver {
   readonly statements: readonly string[]
 }
 
-export type ToWriter = HandOver | { readonly kind: 'close' }
+/** A procedure to run as one unit. */
+export interface ProcedureCall {
+  readonly kind: 'procedure'
+  readonly first: number
+  readonly count: 1
+  readonly name: string
+  readonly input: unknown
+}
+
+/** What the writer commits. */
+export type Work = HandOver | ProcedureCall
+
+export type ToWriter = Work | { readonly kind: 'close' }
 
 export interface UnitFailure {
   readonly unit: number
@@ -44,6 +56,11 @@ export interface UnitFailure {
   readonly damaged: boolean
 }
 
+export interface UnitResult {
+  readonly unit: number
+  readonly value: unknown
+}
+
 export type FromWriter =
   /** Units `first`..`first + count - 1` are settled: committed, but for those in `failures`. */
   | {
@@ -51,6 +68,8 @@ export type FromWriter =
       readonly first: number
       readonly count: number
       readonly failures: readonly UnitFailure[]
+      /** What procedures among them returned, by unit. */
+      readonly results: readonly UnitResult[]
     }
   | { readonly kind: 'closed'; readonly error?: string }
 

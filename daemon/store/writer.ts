@@ -6,7 +6,7 @@
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { deepCheck } from './inspect.ts'
 import { WriteConnection } from './write-connection.ts'
-import type { FromWriter, HandOver, ToWriter, WorkerData } from './writer-messages.ts'
+import type { FromWriter, ToWriter, Work, WorkerData } from './writer-messages.ts'
 
 /** One transaction takes no more than about this much, so that the first caller in line is not kept waiting. */
 const MOST_UNITS = 4096
@@ -20,8 +20,8 @@ function serve(data: WorkerData & { role: 'writer' }): void {
   const tell = (message: FromWriter): void => port.postMessage(message)
   let closing = false
 
-  function take(): HandOver[] {
-    const taken: HandOver[] = []
+  function take(): Work[] {
+    const taken: Work[] = []
     let units = 0
     let bytes = 0
     while (!closing && units < MOST_UNITS && bytes < MOST_BYTES) {
@@ -32,7 +32,7 @@ function serve(data: WorkerData & { role: 'writer' }): void {
       else {
         taken.push(message)
         units += message.count
-        bytes += message.blobs.length
+        bytes += message.kind === 'units' ? message.blobs.length : 0
       }
     }
     return taken
@@ -43,10 +43,11 @@ function serve(data: WorkerData & { role: 'writer' }): void {
     const rung = Atomics.load(bell, 0)
     const taken = take()
     if (taken.length > 0) {
-      const failures = connection.commit(taken)
+      const { failures, results } = connection.commit(taken)
       unchecked = true
       const first = taken[0]?.first ?? 0
-      tell({ kind: 'settled', first, count: taken.reduce((sum, t) => sum + t.count, 0), failures })
+      const count = taken.reduce((sum, t) => sum + t.count, 0)
+      tell({ kind: 'settled', first, count, failures, results })
     } else if (closing) {
       break
     } else if (Atomics.wait(bell, 0, rung, unchecked ? IDLE_MS : undefined) === 'timed-out') {

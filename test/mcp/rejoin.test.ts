@@ -62,6 +62,7 @@ function child() {
         mutations: new MutationBlock(undefined),
         progress: null,
         ask: null,
+        record: null,
       },
     )
     return result.structuredContent as Record<string, unknown> & { error?: { code: string; cause?: unknown } }

@@ -63,6 +63,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       }),
       storeHealth: () => ({ state: 'ok', size: 5, pending: 0 }),
       instance: () => rooms.instance(),
+      ledger: async () => ({}),
       readBlob: async () => new Uint8Array(),
       stop: async () => ({ rooms: 0, kernels_kept: 0 }),
       ...options.process,

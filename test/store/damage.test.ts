@@ -114,7 +114,7 @@ describe('a damaged store', () => {
 
   it('too large to read at the start is found in the background, and recovered at the next start', async () => {
     const file = await filledStore()
-    overwrite(file, 4096 * 60, 4096 * 2)
+    overwrite(file, 4096 * 150, 4096 * 2)
     const store = await openTestStore(file, { checkInlineUpTo: 0 })
     await expect.poll(() => store.health().state, { timeout: 20_000 }).toBe('read_only')
     expect(store.health().reason).toContain('restart')

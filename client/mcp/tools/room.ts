@@ -27,6 +27,7 @@ export async function withRoom<T>(
 ): Promise<T> {
   const lease = await context.sessions.use(notebook, context.signal)
   const activity = context.activities.begin(lease.room)
+  context.record?.used(lease.room, lease.client)
   try {
     if (gate === 'edit') await documentReady(context, lease)
     // Cancelled meanwhile: nothing was begun.

@@ -3,6 +3,9 @@ import * as cells from './cells.ts'
 import * as daemon from './daemon.ts'
 import * as execution from './execution.ts'
 import * as kernel from './kernel.ts'
+import * as keeping from './ledger/keeping.ts'
+import * as lifecycle from './ledger/lifecycle.ts'
+import * as work from './ledger/work.ts'
 import * as replace from './replace.ts'
 import * as sessions from './sessions.ts'
 import * as source from './source.ts'
@@ -38,6 +41,23 @@ export const tools: readonly Tool[] = [
   kernel.complete,
   source.getSourceStatus,
   source.reconcileSource,
+  lifecycle.sessionCreate,
+  lifecycle.sessionAccumulate,
+  lifecycle.sessionFinalize,
+  keeping.sessionSave,
+  keeping.sessionLoad,
+  lifecycle.sessionList,
+  lifecycle.sessionArchive,
+  lifecycle.sessionUnarchive,
+  keeping.sessionQuery,
+  lifecycle.sessionLink,
+  keeping.sessionTag,
+  keeping.sessionUntag,
+  lifecycle.sessionGetContext,
+  keeping.sessionSearchTags,
+  work.sessionAddWorkItem,
+  work.sessionCompleteWorkItem,
+  work.sessionGetWorkItems,
   daemon.daemonStatus,
   daemon.reconnect,
 ]

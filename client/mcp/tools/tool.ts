@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Clock } from '../../../protocol/clock.ts'
 import type { Activities } from '../activities.ts'
 import type { DaemonLink } from '../daemon-link.ts'
+import type { CallRecord } from '../ledger/recorder.ts'
 import type { MutationBlock } from '../mutation-block.ts'
 import type { ContentBlock } from '../results/content.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -23,6 +24,8 @@ export interface ToolContext {
   /** Tells the caller of new output while the call goes on; null: it does not want to know. */
   readonly progress: ((text: string) => void) | null
   readonly ask: AskUser | null
+  /** Tells the ledger what the call did; null: nobody keeps count (a shell). */
+  readonly record: CallRecord | null
 }
 
 export interface ToolResult {
