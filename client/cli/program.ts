@@ -3,6 +3,7 @@
  * `roomd version` costs no SDK. Exit codes are in `exit-codes.ts`.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { Scope } from '../../protocol/scopes.ts'
 import { VERSION } from '../../protocol/version.ts'
 import { type CommandContext, openContext } from './command.ts'
 import { ExitCode } from './exit-codes.ts'
@@ -128,6 +129,45 @@ function daemonCommands(program: Command, act: Act): void {
     act(json(options), async (c) => (await import('./commands/config.ts')).run(c, { action: 'path' })),
   )
 
+  command(program, 'open', 'open the console in a browser')
+    .argument('[room]', 'id, unique prefix of an id, or path')
+    .option('--print', 'print the address instead; it is good for one visit within two minutes')
+    .action((room: string | undefined, options: JsonOption & { print?: boolean }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/open.ts')).run(c, { room, print: options.print === true }),
+      ),
+    )
+
+  const token = program.command('token').description('tokens for programs that speak to the daemon over HTTP')
+  command(token, 'create', 'make a token; it is shown once, alone on stdout')
+    .addOption(
+      new Option('--scope <scope>', 'viewer reads, editor also edits, owner also runs and manages')
+        .choices(['viewer', 'editor', 'owner'])
+        .default('viewer'),
+    )
+    .option('--room <room>', 'for this room alone: id, unique prefix of an id, or path')
+    .option('--label <text>', 'what it is for')
+    .option('--days <days>', 'ends by itself after so many days', days)
+    .action((options: JsonOption & { scope: Scope; room?: string; label?: string; days?: number }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/token.ts')).run(c, {
+          action: 'create',
+          scope: options.scope,
+          room: options.room,
+          label: options.label,
+          days: options.days,
+        }),
+      ),
+    )
+  command(token, 'list', 'tokens that hold').action((options: JsonOption) =>
+    act(json(options), async (c) => (await import('./commands/token.ts')).run(c, { action: 'list' })),
+  )
+  command(token, 'revoke', 'end a token, and every connection that was made with it')
+    .argument('<id>', 'see "roomd token list"')
+    .action((id: string, options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/token.ts')).run(c, { action: 'revoke', id })),
+    )
+
   command(program, 'version', 'the version of this program').action((options: JsonOption) =>
     act(json(options), async (c) => (await import('./commands/version.ts')).run(c, {})),
   )
@@ -252,6 +292,12 @@ function json(options: JsonOption): boolean {
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected a whole number.')
   return Number(text)
+}
+
+function days(text: string): number {
+  const value = wholeNumber(text)
+  if (value < 1 || value > 3660) throw new InvalidArgumentError('expected days, from 1 to 3660.')
+  return value
 }
 
 /** Seconds as text to milliseconds. */

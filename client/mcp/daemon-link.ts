@@ -10,6 +10,7 @@ import type { Client } from '../sdk/client.ts'
 import { connect } from '../sdk/connect.ts'
 import type { DaemonEvent } from '../sdk/connection.ts'
 import { Emitter } from '../sdk/emitter.ts'
+import { tokenFor } from './remote-token.ts'
 import type { RemoteTarget, Target } from './sessions/target.ts'
 
 export interface DaemonLinkOptions {
@@ -121,7 +122,8 @@ export class DaemonLink extends Emitter<{ daemon: DaemonEvent }> {
     return connecting
   }
 
-  #remoteClient({ daemon, token }: RemoteTarget): Promise<Client> {
+  async #remoteClient({ daemon, token: given }: RemoteTarget): Promise<Client> {
+    const token = given ?? tokenFor(daemon, this.#options.env)
     const key = `${daemon} ${token ?? ''}`
     const known = this.#remote.get(key)
     if (known) return known

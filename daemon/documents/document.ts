@@ -14,6 +14,7 @@ import type { DocumentCellView, DocumentChange, RoomDocument } from '../rooms/pa
 import { CellList } from './cell-list.ts'
 import { cellAround, cellChanges, cellsDelta, type Event, stepDelta } from './changes.ts'
 import { separateDuplicates } from './duplicates.ts'
+import { checkHistory } from './foreign-history.ts'
 import {
   type CellMap,
   type CellSeed,
@@ -215,6 +216,7 @@ export class NotebookDocument implements RoomDocument {
 
   applyUpdate(update: Uint8Array, closed: ReadonlySet<CellId> = NONE): DocumentChange | null {
     checkReach(this.#doc, update)
+    checkHistory(this.#doc, update)
     return this.#transact((transaction) => {
       this.#remote = true
       Y.applyUpdate(this.#doc, update)

@@ -3,6 +3,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { scopeAllows } from '../../protocol/scopes.ts'
 import { readSync, writeAnswer, writeWants } from './document-sync.ts'
+import type { DocumentChange } from './parts.ts'
 import type { Peer } from './peer.ts'
 import type { Room } from './room.ts'
 import { closedCells } from './source-states.ts'
@@ -18,8 +19,23 @@ export async function takeDocumentMessage(room: Room, peer: Peer, payload: Uint8
     throw new RoomdError('forbidden', 'a viewer may not edit; open the room with scope editor')
   }
   room.mustMutate()
-  const change = room.document.applyUpdate(message.update, closedCells(room.record.source))
+  const change = applied(room, peer, message.update)
   if (change) await room.commit({ statements: [], document: { change, by: peer.identity.label } })
+}
+
+function applied(room: Room, peer: Peer, update: Uint8Array): DocumentChange | null {
+  try {
+    return room.document.applyUpdate(update, closedCells(room.record.source))
+  } catch (error) {
+    if (error instanceof RoomdError && error.code === 'sync_failed' && !error.retryable) {
+      const { log } = room.surroundings.context
+      log.warn(
+        { room: room.id, peer: peer.identity.label, compared: error.detail },
+        'a document of another history was not merged',
+      )
+    }
+    throw error
+  }
 }
 
 /** Sends what the peer lacks and asks for what it has; from then on it gets every update. */
