@@ -44,6 +44,8 @@ function answer(room: Room, peer: Peer, stateVector: Uint8Array): void {
   const wants = writeWants(room.document.stateVector())
   room.behind(
     () => {
+      // Who binds to the document only now may have dropped what it was told of others before.
+      if (!peer.followsDocument) room.peers.tellPresence(peer)
       peer.followsDocument = true
       peer.channel.send(FrameType.DOC, lacking)
       if (scopeAllows(peer.scope, 'editor')) peer.channel.send(FrameType.DOC, wants)
