@@ -216,10 +216,14 @@ export class YjsChannel implements PeerChannel {
   #refuse(error: unknown): void {
     if (this.#closed) return
     const { code, message, retryable } = toWireError(error)
-    if (code === 'sync_failed' && retryable && ++this.#gaps <= MAX_GAPS) this.#askAgain()
-    else if (code === 'source_conflict' || code === 'source_degraded') {
+    if (code === 'source_conflict' || code === 'source_degraded') {
       this.#withheld = true
       this.#deny(message)
+    } else if (code === 'sync_failed' && retryable) {
+      // What builds on something withheld is asked for together with it.
+      if (this.#withheld) return
+      if (++this.#gaps <= MAX_GAPS) this.#askAgain()
+      else this.#fail(error)
     } else this.#fail(error)
   }
 

@@ -54,6 +54,11 @@ const valid: Record<string, unknown> = {
   send_input: { execution_id: uuid, value: '' },
   complete: { code: '', cursor: 0 },
   inspect: { code: '', cursor: 0 },
+  get_comm: { comm_id: 'c' },
+  read_comm_message: { message_id: uuid },
+  open_comm: { target_name: 't' },
+  send_comm: { comm_id: 'c' },
+  close_comm: { comm_id: 'c' },
   reconcile_source: { keep: 'room' },
 }
 
