@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 const outdir = resolve(root, 'dist')
 
-const outside = ['better-sqlite3', 'zeromq', 'esbuild', 'yjs', 'y-protocols', 'lib0']
+const outside = ['better-sqlite3', 'zeromq', 'esbuild', 'yjs', 'y-protocols', 'lib0', 'sharp']
 
 const entries = {
   roomd: 'client/cli/main.ts',

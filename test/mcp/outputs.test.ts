@@ -1,11 +1,22 @@
 /** What a model gets of large outputs and pictures. */
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import sharp from 'sharp'
 import { expect, test } from 'vitest'
 import { needs } from '../support/machine.ts'
 import { startChild, withDaemon } from './harness.ts'
 
-const png = (bytes: number) =>
-  `display({ 'image/png': Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(${bytes - 8}, 7)]).toString('base64'), 'text/plain': '<Figure>' }, { raw: true })`
+const show = (mime: string, file: string) =>
+  `display({ '${mime}': readFileSync('${file}').toString('base64'), 'text/plain': '<Figure>' }, { raw: true })`
+
+/** A noisy picture, which no format makes small. */
+function noise(width: number, height: number): Promise<Buffer> {
+  return sharp(randomBytes(width * height * 3), { raw: { width, height, channels: 3 } })
+    .png()
+    .toBuffer()
+}
 
 test('a large output is shown by both ends; full_output gives all of it, in parts', () =>
   withDaemon(async (home) => {
@@ -72,33 +83,76 @@ test('colours and progress bars are plain text; structured output keeps them', (
     expect(JSON.stringify(made.structured.execution)).toContain('\\u001b[31mred')
   }))
 
-test('pictures are picture blocks: 4 a result, 1 MiB each, others are links; never base64 in text', () =>
+test('pictures are picture blocks: 4 a result, scaled below 1 MiB each, others are links; never base64 in text', () =>
   withDaemon(async (home) => {
+    const small = await noise(60, 40)
+    const large = await noise(1_500, 1_000)
+    writeFileSync(join(home.work, 'small.png'), small)
+    writeFileSync(join(home.work, 'large.png'), large)
+    writeFileSync(join(home.work, 'broken.png'), small.subarray(0, 900))
     const child = await startChild(home)
-    await child.must('create_notebook', { kernel: 'javascript' })
+    await child.must('create_notebook', { kernel: 'javascript', working_dir: home.work })
+    await child.must('create_cell', { source: "const { readFileSync } = require('node:fs')", and_run: true })
+    const files = ['small', 'broken', 'large', 'small', 'small', 'small', 'large']
     const made = await child.must('create_cell', {
-      source: [png(500), png(2_000_000), ...Array.from({ length: 5 }, () => png(20_000))].join('\n'),
+      source: files.map((file) => show('image/png', `${file}.png`)).join('\n'),
       and_run: true,
     })
     const images = made.content.filter((block) => block.type === 'image')
-    expect(images).toHaveLength(4)
-    expect(images[0]?.mimeType).toBe('image/png')
-    expect(Buffer.from(images[0]?.data ?? '', 'base64').length).toBe(500)
-    expect(Buffer.from(images[1]?.data ?? '', 'base64').length).toBe(20_000)
-    const links = made.content.filter((block) => block.type === 'resource_link')
-    expect(links).toHaveLength(3)
+    expect(images.map(({ mimeType }) => mimeType)).toEqual([
+      'image/png',
+      expect.stringMatching(/^image\/(png|webp)$/),
+      'image/png',
+      'image/png',
+    ])
+    const sizes = images.map(({ data = '' }) => Buffer.from(data, 'base64').length)
+    expect(sizes.filter((size) => size === small.length)).toHaveLength(3)
+    expect(sizes[1]).toBeLessThanOrEqual(1024 * 1024)
     const { execution } = made.structured as {
       execution: { execution_id: string; outputs: { data: Record<string, { blob: string; size: number }> }[] }
     }
-    expect(links[0]?.uri).toBe(`roomd://executions/${execution.execution_id}/outputs/1`)
-    expect(execution.outputs.map((output) => output.data['image/png']?.size)).toEqual([
-      500, 2_000_000, 20_000, 20_000, 20_000, 20_000, 20_000,
-    ])
+    const uri = (index: number) => `roomd://executions/${execution.execution_id}/outputs/${index}`
+    expect(made.text).toMatch(/\(1500x1000, 4\.\d MiB, shown as \d+x\d+ (png|webp);/)
+    expect(made.text).toContain(`${uri(2)} has it whole`)
+    const links = made.content.filter((block) => block.type === 'resource_link') as Array<{
+      uri?: string
+      description?: string
+    }>
+    expect(links.map((link) => link.uri)).toEqual([1, 5, 6].map(uri))
+    expect(links[0]?.description).toContain('it is no image/png, or not all of it')
+    expect(links[1]?.description).toContain('the 4 images of this result are shown')
+    expect(execution.outputs[2]?.data['image/png']?.size).toBe(large.length)
     expect(`${made.text}${JSON.stringify(made.structured)}`).not.toMatch(/[A-Za-z0-9+/=]{100,}/)
-    const { contents } = await child.client.readResource({ uri: links[0]?.uri ?? '' })
+    const { contents } = await child.client.readResource({ uri: uri(6) })
     const [content] = contents as { mimeType?: string; blob?: string }[]
     expect(content?.mimeType).toBe('image/png')
-    expect(Buffer.from(content?.blob ?? '', 'base64').length).toBe(2_000_000)
+    expect(Buffer.from(content?.blob ?? '', 'base64').equals(large)).toBe(true)
+  }))
+
+test('an SVG is drawn; one that cannot be is text, with why', () =>
+  withDaemon(async (home) => {
+    const child = await startChild(home)
+    await child.must('create_notebook', { kernel: 'javascript' })
+    const svg = (size: string, inside: string) =>
+      `display({ 'image/svg+xml': '<svg xmlns="http://www.w3.org/2000/svg" ${size}>${inside}</svg>' }, { raw: true })`
+    const long = '<circle cx="9" cy="9" r="9"/>'.repeat(2_000)
+    const made = await child.must('create_cell', {
+      source: [
+        svg('width="90" height="60"', '<rect width="9" height="9"/>'),
+        svg('width="90" height="60"', long),
+        svg('width="300000" height="300000"', '<desc>vast</desc>'),
+      ].join('\n'),
+      and_run: true,
+    })
+    const images = made.content.filter((block) => block.type === 'image')
+    expect(images.map(({ mimeType }) => mimeType)).toEqual(['image/png', 'image/png'])
+    expect(await sharp(Buffer.from(images[1]?.data ?? '', 'base64')).metadata()).toMatchObject({
+      width: 180,
+      height: 120,
+    })
+    expect(made.text).not.toContain('<circle')
+    expect(made.text).toMatch(/\(image\/svg\+xml, \d+ B: it could not be read: .*pixel limit.*\)\n<svg/)
+    expect(made.text).toContain('<desc>vast</desc>')
   }))
 
 test('a Python kernel: tracebacks without colours, tables as text, a password is not asked of the user by form', (context) => {

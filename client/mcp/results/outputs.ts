@@ -1,16 +1,17 @@
 /**
  * Outputs as content blocks for a model: text in the order of the kernel, images where they belong, links for what is too large.
- * Bounds: 8 KiB of text an output, 4 images a result of at most 1 MiB each.
+ * Bounds: 8 KiB of text an output, 4 images a result (how large each may be: pictures.ts).
  */
 import { isBinaryMime } from '../../../protocol/mime.ts'
 import type { Execution, ExecutionSummary, MimeBundle, Output } from '../../../protocol/notebook.ts'
 import type { Client } from '../../sdk/client.ts'
 import { type ContentBlock, text } from './content.ts'
 import { count, cutToBytes, OUTPUT_TEXT, plain, shorten, sizeOf } from './model-text.ts'
+import { drawSvg, SOURCE_BYTES, showPicture } from './pictures.ts'
 import { isBlobRef } from './structured.ts'
 
-export const IMAGE_BYTES = 1024 * 1024
-export const IMAGES = 4
+/** Images of one result. */
+const IMAGES = 4
 
 /** Text forms in the order in which they serve a model. */
 const texts = [
@@ -22,7 +23,9 @@ const texts = [
   'image/svg+xml',
   'text/html',
 ]
-const images = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+const rasters = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+/** Forms that serve a model less than the picture they stand beside. */
+const besidePicture = new Set(['text/plain', 'image/svg+xml', 'text/html', 'application/json'])
 
 /** Shows the outputs of one or more executions; counts images over all of them. */
 export class OutputBlocks {
@@ -79,12 +82,14 @@ export class OutputBlocks {
     index: number,
     execution: Pick<ExecutionSummary, 'execution_id'> | null,
   ): Promise<void> {
-    const image = images.find((mime) => mime in data)
-    const shown = image === undefined ? false : await this.#image(image, data[image], index, execution)
-    const mime = texts.find((name) => name in data)
-    // The text beside a picture is its class name; it is worth having only without the picture.
-    if (mime !== undefined && !(shown && mime === 'text/plain')) await this.#text(mime, data[mime], execution)
-    const rest = Object.entries(data).filter(([name]) => name !== mime && name !== image)
+    const raster = rasters.find((mime) => mime in data)
+    const picture = raster ?? ('image/svg+xml' in data ? 'image/svg+xml' : undefined)
+    const shown =
+      picture === undefined ? false : await this.#picture(picture, data[picture], index, execution)
+    // The text beside a picture is its class name, and its markup says less than it shows: worth having only without it.
+    const mime = texts.find((name) => name in data && !(shown && besidePicture.has(name)))
+    if (mime !== undefined) await this.#text(mime, data[mime], execution)
+    const rest = Object.entries(data).filter(([name]) => name !== mime && name !== picture)
     const besides = rest.filter(([name]) => name !== 'text/plain').map(([name, value]) => sized(name, value))
     if (besides.length > 0) this.line(`(also as ${besides.join(', ')})`)
   }
@@ -109,43 +114,48 @@ export class OutputBlocks {
   }
 
   /** Whether the picture itself is among the blocks. */
-  async #image(
+  async #picture(
     mime: string,
     value: unknown,
     index: number,
     execution: Pick<ExecutionSummary, 'execution_id'> | null,
   ): Promise<boolean> {
-    const size = binarySize(value)
+    const size = isBinaryMime(mime) ? binarySize(value) : textSize(value)
     const uri = execution ? outputUri(execution.execution_id, index) : null
-    if (size <= IMAGE_BYTES && this.#images < IMAGES) {
-      const data = isBlobRef(value)
-        ? await this.#client.fetchBlob(value.blob).then(
-            (bytes) => Buffer.from(bytes).toString('base64'),
-            () => null,
-          )
-        : String(value).replace(/\s+/g, '')
-      if (data !== null) {
-        this.#images++
-        this.blocks.push({ type: 'image', data, mimeType: mime })
-        return true
-      }
+    const instead = (why: string): false => {
+      const description = `${mime}, ${sizeOf(size)}: ${why}`
+      // Without an execution there is no resource; of an SVG there is the text.
+      if (uri === null || !isBinaryMime(mime)) this.line(`(${description})`)
+      else
+        this.blocks.push({ type: 'resource_link', uri, name: `output ${index}`, mimeType: mime, description })
+      return false
+    }
+    if (this.#images >= IMAGES) return instead(`the ${IMAGES} images of this result are shown`)
+    if (size > SOURCE_BYTES) return instead('too large to show here')
+    const bytes = await this.#bytes(mime, value)
+    if (bytes === null) {
       this.line(`(${mime}, ${sizeOf(size)}, is not kept any more)`)
       return false
     }
-    const why =
-      size > IMAGE_BYTES ? 'too large to show here' : `the ${IMAGES} images of this result are shown`
-    if (uri === null) {
-      this.line(`(${mime}, ${sizeOf(size)}: ${why})`)
-      return false
+    const picture = isBinaryMime(mime)
+      ? await showPicture(bytes, mime)
+      : await drawSvg(bytes.toString('utf8'))
+    if (picture.kind === 'refused') return instead(picture.why)
+    this.#images++
+    this.blocks.push({ type: 'image', data: picture.bytes.toString('base64'), mimeType: picture.mime })
+    if (picture.change !== null) {
+      const whole = uri === null || !isBinaryMime(mime) ? '' : `; ${uri} has it whole`
+      this.line(`(${picture.change}${whole})`)
     }
-    this.blocks.push({
-      type: 'resource_link',
-      uri,
-      name: `output ${index}`,
-      mimeType: mime,
-      description: `${mime}, ${sizeOf(size)}: ${why}`,
-    })
-    return false
+    return true
+  }
+
+  async #bytes(mime: string, value: unknown): Promise<Buffer | null> {
+    if (!isBlobRef(value)) return Buffer.from(String(value), isBinaryMime(mime) ? 'base64' : 'utf8')
+    return this.#client.fetchBlob(value.blob).then(
+      (bytes) => Buffer.from(bytes),
+      () => null,
+    )
   }
 }
 
@@ -163,6 +173,10 @@ function leftOut(omitted: number, execution: Pick<ExecutionSummary, 'execution_i
 function binarySize(value: unknown): number {
   if (isBlobRef(value)) return value.size
   return Math.floor((String(value).length * 3) / 4)
+}
+
+function textSize(value: unknown): number {
+  return isBlobRef(value) ? value.size : Buffer.byteLength(String(value))
 }
 
 function sized(mime: string, value: unknown): string {
@@ -191,7 +205,7 @@ export function gist(execution: Pick<Execution, 'outputs'>, width: number): stri
 
 function bundleGist(data: MimeBundle): string {
   const mime = texts.find((name) => typeof data[name] === 'string')
-  const image = images.find((name) => name in data)
+  const image = rasters.find((name) => name in data)
   if (image) return `[${image}]`
   return mime ? String(data[mime]) : `[${Object.keys(data).join(', ')}]`
 }
