@@ -435,6 +435,22 @@ const table = {
     params: z.object({ limit: z.number().int().min(1).max(500).default(50) }).strict(),
     result: z.object({ executions: z.array(ExecutionSummary) }),
   },
+  /**
+   * Who edited behind document update `after`, the newest first. A snapshot forgets who made the updates it covers: then the sum of
+   * the editors' edits is less than `edits`.
+   */
+  list_edits: {
+    channel: 'room',
+    scope: 'viewer',
+    gate: 'projection',
+    mutates: false,
+    params: z.object({ after: index }).strict(),
+    result: z.object({
+      editors: z.array(z.object({ by: z.string(), edits: z.number().int().positive() })),
+      edits: index,
+      doc_seq: index,
+    }),
+  },
   /** Cancels a queued execution, or interrupts it when it is the running one. A terminal one is answered as it is. */
   cancel_execution: {
     channel: 'room',

@@ -36,6 +36,20 @@ export function readJournal(
   }
 }
 
+/** Who made the updates behind `after` that no snapshot has covered yet: the newest editor first. */
+export function readEditors(
+  store: Pick<Store, 'all'>,
+  notebookId: NotebookId,
+  after: number,
+): Array<{ by: string; edits: number }> {
+  return store.all<{ by: string; edits: number }>(
+    `SELECT origin AS by, count(*) AS edits FROM doc_updates WHERE notebook_id = ? AND doc_seq > ?
+     GROUP BY origin ORDER BY max(doc_seq) DESC`,
+    notebookId,
+    after,
+  )
+}
+
 /** Makes `body` the snapshot up to `docSeq` and prunes what it covers. A newer snapshot that is there already stays. */
 export function snapshotStatements(notebookId: NotebookId, docSeq: number, body: Uint8Array): Statement[] {
   return [

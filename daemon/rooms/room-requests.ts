@@ -5,6 +5,7 @@
 import { RoomdError } from '../../protocol/errors.ts'
 import type { MethodArguments, MethodResult, RoomMethod } from '../../protocol/methods.ts'
 import { isTerminal } from '../../protocol/notebook.ts'
+import { readEditors } from '../documents/journal.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import { commHandlers } from './comm-requests.ts'
 import type { Mutation } from './mutations.ts'
@@ -129,6 +130,14 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     const value = { executions: room.executions.list(limit) }
     await room.settled()
     return value
+  },
+
+  async list_edits({ room }, { after }) {
+    // Committed ones are in the store.
+    await room.settled()
+    const { docSeq } = room
+    const editors = readEditors(room.store, room.id, after)
+    return { editors, edits: Math.max(0, docSeq - after), doc_seq: docSeq }
   },
 
   cancel_execution: (call, { execution_id }) =>

@@ -71,9 +71,13 @@ test('a parked notebook has no peer, and coming back tells what happened', () =>
       expect(back.structured).toMatchObject({
         status: 'resumed',
         path: join(home.work, 'a.ipynb'),
-        since: { edits: 1, executions: [{ by: 'Ada', status: 'done' }] },
+        since: {
+          edits: 1,
+          editors: [{ by: 'Ada', edits: 1 }],
+          executions: [{ by: 'Ada', status: 'done' }],
+        },
       })
-      expect(back.text).toContain('1 execution by Ada, 1 edit since you left')
+      expect(back.text).toContain('1 execution, 1 edit by Ada since you left')
       expect(back.structured.activation_generation).toBeGreaterThan(
         b.structured.activation_generation as number,
       )

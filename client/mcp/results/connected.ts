@@ -88,6 +88,7 @@ export function connectedResult({ session, status, switchedFrom, since }: Connec
           since: {
             executions: since.executions.map((execution) => structuredExecution(execution)),
             edits: since.edits,
+            editors: [...since.editors],
           },
         }),
   }

@@ -141,7 +141,13 @@ export const ConnectedShape = z.object({
   /** The notebook that was active before; parked now. */
   switched_from: z.object({ notebook_id: z.string(), path: z.string().optional() }).optional(),
   /** What happened since this connection left the notebook. */
-  since: z.object({ executions: z.array(ExecutionShape), edits: z.number() }).optional(),
+  since: z
+    .object({
+      executions: z.array(ExecutionShape),
+      edits: z.number(),
+      editors: z.array(z.object({ by: z.string(), edits: z.number() })),
+    })
+    .optional(),
 })
 
 export const KernelShape = z.object({
