@@ -9,8 +9,10 @@ export interface JupyterMessage {
   readonly msgId: string
   /** The parent header's msg_id. */
   readonly parentId: string | null
-  /** Session id in its header: the kernel's own, with most kernels. */
+  /** Session id in its header: the kernel's own, or, with kernels that have none, that of whom it answers. */
   readonly session: string | null
+  /** Session id of whom it answers. */
+  readonly parentSession: string | null
   readonly metadata: Record<string, unknown>
   readonly content: Record<string, unknown>
   readonly buffers: Uint8Array<ArrayBuffer>[]
@@ -103,6 +105,7 @@ export function rawMessage(
     msgId: head.msg_id,
     parentId: typeof above.msg_id === 'string' ? above.msg_id : null,
     session: typeof head.session === 'string' ? head.session : null,
+    parentSession: typeof above.session === 'string' ? above.session : null,
     metadata: metadata.length <= 2 ? {} : dictionary(metadata),
     rawContent: content,
     buffers,

@@ -3,7 +3,7 @@
  * ask of it. Every failure is one `GatewayError` whose kind says what to make of it and whose message says what to do. The token
  * travels in a header only and stands in no message.
  */
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { z } from 'zod'
 
@@ -65,6 +65,8 @@ const KernelModel = z.looseObject({
 const Refusal = z.looseObject({ message: z.string(), traceback: z.unknown() })
 
 const ANSWER_MS = 15_000
+/** For the greeting of TLS: a server that speaks plain HTTP waits for the end of a line instead of refusing. */
+const GREETING_MS = 10_000
 /** A cluster may have to find room for the kernel first. */
 const START_MS = 115_000
 const END_MS = 30_000
@@ -161,10 +163,7 @@ export class GatewayApi {
       /^(?:EPROTO|ERR_SSL)/.test(code) ||
       /wrong version number|packet length too long/i.test(error.message)
     )
-      return new GatewayError(
-        'certificate',
-        `${this.title} does not speak TLS there: ${firstLine(error.message)}. Is it http:// instead of https://?`,
-      )
+      return this.#noTls(firstLine(error.message))
     if (code === 'ENOTFOUND')
       return new GatewayError(
         'away',
@@ -213,6 +212,23 @@ export class GatewayApi {
       'refused',
       `${this.title} refused ${what} (HTTP ${status}${said === '' ? '' : `: ${said}`})`,
       status,
+    )
+  }
+
+  #expectGreeting(call: ClientRequest): void {
+    call.once('socket', (socket) => {
+      const timer = setTimeout(() => {
+        if (!socket.connecting) call.destroy(this.#noTls(`no greeting within ${GREETING_MS / 1000} s`))
+      }, GREETING_MS)
+      socket.once('secureConnect', () => clearTimeout(timer))
+      socket.once('close', () => clearTimeout(timer))
+    })
+  }
+
+  #noTls(why: string): GatewayError {
+    return new GatewayError(
+      'certificate',
+      `${this.title} does not speak TLS there: ${why}. Is it http:// instead of https://?`,
     )
   }
 
@@ -278,6 +294,7 @@ export class GatewayApi {
               : this.faultOf(error),
         )
       call.once('error', failed)
+      if (url.protocol === 'https:') this.#expectGreeting(call)
       call.once('response', (response) => read(response).then(resolve, failed))
       call.end(payload)
     })

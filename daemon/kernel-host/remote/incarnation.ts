@@ -3,8 +3,8 @@
  * id, and anybody may restart it: the variables are gone, and taking the new process for the old one would be a lie.
  *
  * Three signs: the server says so (`status: restarting` or `dead`, a message of its own, which carries our session id); the kernel's
- * own session id, which is its process's, is another; for kernels that use our session id as theirs (IRkernel), a count of
- * executions that is lower than one seen before.
+ * own session id, which is its process's, is another; for kernels that have none and use that of whom they answer (IRkernel), a
+ * count of executions that is lower than one seen before.
  */
 import type { Channel } from '../connection-file.ts'
 import { dictionary, type RawMessage } from '../jupyter-message.ts'
@@ -41,11 +41,12 @@ export class Incarnation {
       if (state === 'restarting') return 'the kernel died; its server started it anew, without its variables'
       if (state === 'dead') return 'the kernel died and its server could not start it again'
     }
-    if (raw.session !== null && raw.session !== this.#ours) {
-      if (this.#session !== null && raw.session !== this.#session)
-        return 'the kernel was started anew at its server, without its variables'
-      this.#session = raw.session
-    } else if (this.#session === null && channel === 'shell' && raw.msgType === 'execute_reply') {
+    // What answers others may carry their session, so only an answer to us shows whether the kernel has one of its own.
+    const own = raw.session !== this.#ours && raw.session !== raw.parentSession ? raw.session : null
+    if (own !== null && this.#session !== null && own !== this.#session)
+      return 'the kernel was started anew at its server, without its variables'
+    if (own !== null && raw.parentSession === this.#ours) this.#session = own
+    if (this.#session === null && channel === 'shell' && raw.msgType === 'execute_reply') {
       const count = dictionary(raw.rawContent).execution_count
       if (typeof count !== 'number') return null
       if (probe && count < this.#count)
