@@ -3,8 +3,9 @@
  *
  * Invariants: a name is given out only when its bytes are on the disk (file and folder synced), so a row that names a blob never
  * outlives it; a file is written once, under a temporary name and renamed; bytes under a name never change. Hashing and writing
- * happen on the thread pool; syncs of the folder are shared by all who wait for one. Races: two puts of the same bytes are one flight; `collect` never removes what was put since it began
- * to look, because a put of present bytes is noted before anything is awaited.
+ * happen on the thread pool; syncs of the folder are shared by all who wait for one. Races: two puts of the same bytes are one flight;
+ * `collect` never removes what was put since it began to look, because a put is noted as soon as the name is known; a put of what is
+ * being removed at that moment waits for the removal and writes it again.
  */
 import { createHash, randomUUID, webcrypto } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
@@ -42,6 +43,8 @@ class BlobFolder implements Blobs {
   readonly #flights = new Map<string, Promise<void>>()
   /** Digest → when it was last put by this process; these are known to be durable once their flight has landed. */
   readonly #put = new Map<string, number>()
+  /** Being removed right now. */
+  readonly #removals = new Map<string, Promise<void>>()
   #runningSync: Promise<void> | null = null
   #nextSync: Promise<void> | null = null
 
@@ -60,7 +63,7 @@ class BlobFolder implements Blobs {
     let flight = this.#flights.get(hash)
     if (!flight) {
       if (known && existsSync(this.file(hash))) return { blob: hash, size: bytes.byteLength }
-      flight = this.#store(hash, bytes).finally(() => this.#flights.delete(hash))
+      flight = this.#store(hash, bytes, this.#removals.get(hash)).finally(() => this.#flights.delete(hash))
       this.#flights.set(hash, flight)
     }
     try {
@@ -88,10 +91,16 @@ class BlobFolder implements Blobs {
       const path = join(this.#folder, name)
       if (keep.has(name)) continue
       const found = await stat(path)
-      // Nothing is awaited between this check and the removal's start; a put that comes later writes the file again.
+      // Nothing is awaited between this check and the note of the removal.
       if (found.mtimeMs >= before || (this.#put.get(name) ?? 0) >= before || this.#flights.has(name)) continue
       this.#put.delete(name)
-      await rm(path, { force: true })
+      const removal = rm(path, { force: true }).finally(() => this.#removals.delete(name))
+      // Who puts it meanwhile only waits; a failure is told here.
+      this.#removals.set(
+        name,
+        removal.catch(() => {}),
+      )
+      await removal
       removed++
       bytes += found.size
     }
@@ -99,7 +108,8 @@ class BlobFolder implements Blobs {
     return { removed, bytes }
   }
 
-  async #store(hash: BlobHash, bytes: Uint8Array): Promise<void> {
+  async #store(hash: BlobHash, bytes: Uint8Array, removal: Promise<void> | undefined): Promise<void> {
+    await removal
     const path = this.file(hash)
     const present = await stat(path).catch(() => null)
     if (present?.size !== bytes.byteLength) {

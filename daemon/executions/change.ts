@@ -87,9 +87,10 @@ export class Change {
   }
 }
 
-/** The largest length up to `most` that parts no surrogate pair of `text`. */
+/** The largest length up to `most` that parts no surrogate pair of `text`; at least one whole character. */
 export function wholeUnits(text: string, most: number): number {
   if (text.length <= most) return text.length
   const unit = text.charCodeAt(most - 1)
-  return unit >= 0xd800 && unit <= 0xdbff && most > 1 ? most - 1 : most
+  if (unit < 0xd800 || unit > 0xdbff) return most
+  return most > 1 ? most - 1 : most + 1
 }

@@ -8,8 +8,11 @@ export function unitsWithin(text: string, bytes: number): number {
     units = Math.max(0, units - Math.ceil(over / 3))
     over = Buffer.byteLength(text.slice(0, units)) - bytes
   }
+  if (units === 0) return 0
   const line = text.lastIndexOf('\n', units - 1) + 1
-  return units - line < 4096 && line > 0 ? line : wholeUnits(text, units)
+  if (units - line < 4096 && line > 0) return line
+  const whole = wholeUnits(text, units)
+  return whole > units ? 0 : whole
 }
 
 export function shorten(text: string, bytes: number): string {

@@ -11,7 +11,7 @@ import type { ConnectionMethod, MethodArguments } from '../../protocol/methods.t
 import type { Scope } from '../../protocol/scopes.ts'
 import { FileClaims } from '../documents/file-claims.ts'
 import { FileWatch } from '../documents/file-watch.ts'
-import { collectBlobs, pruneExecutions } from '../executions/retention.ts'
+import { collectBlobs, pruneExecutions, roomsToPrune } from '../executions/retention.ts'
 import type { AdoptedKernel, GoneKernel } from '../kernels/kernel.ts'
 import type { Statement } from '../store/store.ts'
 import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
@@ -239,9 +239,10 @@ export class RoomRegistry implements Rooms {
   async forgetOld(): Promise<void> {
     const { store, blobs, clock } = this.context
     await this.mutations.forgetOld()
-    for (const room of this.resident.values()) {
-      if (room.fault) continue
-      await store.write(pruneExecutions(room.id, room.document.cellIds(), clock.now()))
+    for (const notebookId of roomsToPrune(store, clock.now())) {
+      const room = this.resident.get(notebookId)
+      if (room?.fault) continue
+      await store.write(pruneExecutions(notebookId, room?.document.cellIds() ?? null, clock.now()))
     }
     await collectBlobs(store, blobs, clock.now())
   }

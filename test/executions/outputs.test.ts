@@ -251,6 +251,30 @@ describe('displays', () => {
     expect((await finish(run)).map(textOf)).toEqual(['display:two', 'display:two'])
   })
 
+  test('shown twice under one id in one cell, with a daemon killed in between, both are the newest', async () => {
+    const run = await running()
+    run.kernel.display(run.id, { 'text/plain': 'one' }, 'd')
+    await run.room.rest()
+    const next = run.room.crash()
+    rooms.push(next)
+    run.kernel.display(run.id, { 'text/plain': 'two' }, 'd')
+    run.kernel.end(run.id)
+    await next.rest()
+    expect(next.executions.outputs(run.id).map(textOf)).toEqual(['display:two', 'display:two'])
+    expect(next.mirror.texts(run.id)).toEqual(['display:two', 'display:two'])
+    // And of another cell, two lives later.
+    const last = next.crash()
+    rooms.push(last)
+    const second = await last.run({ code: 'again' })
+    await last.rest()
+    run.kernel.begin(second)
+    run.kernel.display(second, { 'text/plain': 'three' }, 'd')
+    run.kernel.end(second)
+    await last.rest()
+    for (const id of [run.id, second])
+      expect(new Set(last.executions.outputs(id).map(textOf))).toEqual(new Set(['display:three']))
+  })
+
   test('a thousand updates are told as the newest only', async () => {
     const run = await running()
     run.kernel.display(run.id, { 'text/plain': '0' }, 'd')

@@ -430,11 +430,15 @@ export class TestRoom implements RoomPort {
   }
 
   /** The daemon dies: what is not committed is gone. Another one takes over the store and the kernel. */
-  crash(kernel: ScriptedKernel | null = this.present, start?: (room: TestRoom) => Promise<Kernel>): TestRoom {
+  crash(
+    kernel: ScriptedKernel | null = this.present,
+    start?: (room: TestRoom) => Promise<Kernel>,
+    blobs: Blobs = this.blobs,
+  ): TestRoom {
     this.#crashed = true
     this.#held = []
     this.executions.dispose()
-    const { id, store, blobs, clock, mirror, limits } = this
+    const { id, store, clock, mirror, limits } = this
     const next = new TestRoom({ id, store, blobs, clock, mirror, limits, kernel })
     for (const [cellId, cell] of this.cells) next.cells.set(cellId, cell)
     if (start) next.start = () => start(next)
