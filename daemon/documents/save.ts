@@ -7,7 +7,7 @@
  * POSIX means and is a few microseconds long.
  */
 import { createHash, randomBytes, webcrypto } from 'node:crypto'
-import { type FileHandle, open, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, open, readdir, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
 
@@ -63,7 +63,7 @@ export async function saveFile(
   const target = await resolveTarget(request.path)
   await checkUnchanged(target, request)
   const folder = dirname(target)
-  const temporary = join(folder, `.${basename(target)}.${randomBytes(6).toString('hex')}.tmp`)
+  const temporary = join(folder, `${temporaryStart(target)}${randomBytes(6).toString('hex')}.tmp`)
   let renamed = false
   try {
     const mode = (await modeOf(target)) ?? request.mode ?? 0o666
@@ -90,6 +90,20 @@ export async function saveFile(
     throw fileError(target, thrown, 'written')
   }
   return { path: target, hash: await hashLarge(request.bytes) }
+}
+
+function temporaryStart(target: string): string {
+  return `.${basename(target)}.`
+}
+
+/** Removes what saves of this file left behind whose process died. Nobody may be saving it meanwhile. `path`: canonical. */
+export async function removeLeftovers(path: string): Promise<void> {
+  const start = temporaryStart(path)
+  const names = await readdir(dirname(path)).catch(() => []) // a folder that cannot be read has nothing that can be removed
+  for (const name of names) {
+    if (!name.startsWith(start) || !/^[0-9a-f]{12}\.tmp$/.test(name.slice(start.length))) continue
+    await discard(join(dirname(path), name))
+  }
 }
 
 /** The file behind a symlink, also when that file does not exist yet. */

@@ -10,6 +10,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
 import type { Claim } from '../documents/file-claims.ts'
+import { removeLeftovers } from '../documents/save.ts'
 import { Autosave } from './autosave.ts'
 import { bare, type FileIdentity, lookAtFile, tell } from './disk-changes.ts'
 import { findMoved } from './moved-files.ts'
@@ -66,7 +67,9 @@ export class RoomSource {
 
   /** Claims the file, takes what happened to it while nobody watched, and watches it from now on. */
   async open(): Promise<void> {
-    await this.#acquire()
+    const other = await this.#acquire()
+    const { path, source } = this.#room.record
+    if (path !== null && other === null && source.pending) await removeLeftovers(path)
     await this.look(false)
     this.#watch()
     this.autosave.changed()

@@ -102,8 +102,8 @@ export interface RoomsFixture {
   /** Writes a notebook with these code cells; returns its path. */
   notebook(name: string, sources: readonly string[]): string
   context(instance?: string, more?: Partial<RequestContext>): RequestContext
-  /** A registry on the same store, as after a restart. */
-  again(store?: Store): RoomRegistry
+  /** A registry on the same store, as after a restart; with a clock of its own where the one before is to stand still, as dead. */
+  again(store?: Store, clock?: ManualClock): RoomRegistry
   dispose(): Promise<void>
 }
 
@@ -117,13 +117,13 @@ export async function makeRooms(wrap: (store: Store) => Store = (store) => store
   const worker = new DocumentWorker(file)
   const blobs = openBlobs(join(folder, 'blobs'))
   const registries: RoomRegistry[] = []
-  const again = (other: Store = store): RoomRegistry => {
+  const again = (other: Store = store, ticking: ManualClock = clock): RoomRegistry => {
     const made = new RoomRegistry({
       store: wrap(other),
       blobs,
       kernels: noKernels,
       places,
-      clock,
+      clock: ticking,
       log,
       worker,
     })

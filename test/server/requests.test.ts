@@ -61,6 +61,7 @@ const valid: Record<string, unknown> = {
   close_comm: { comm_id: 'c' },
   set_autosave: { enabled: true },
   reconcile_source: { keep: 'room' },
+  set_autosave: { autosave: 'on' },
 }
 
 describe('what may be asked', () => {
