@@ -59,7 +59,6 @@ const valid: Record<string, unknown> = {
   open_comm: { target_name: 't' },
   send_comm: { comm_id: 'c' },
   close_comm: { comm_id: 'c' },
-  set_autosave: { enabled: true },
   reconcile_source: { keep: 'room' },
   set_autosave: { autosave: 'on' },
 }
