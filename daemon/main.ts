@@ -19,6 +19,7 @@ import { type Blobs, openBlobs } from './executions/blobs.ts'
 import type { HttpService } from './http/service.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
 import type { Ledger } from './ledger/ledger.ts'
+import type { Projects } from './projects/projects.ts'
 import { Mutations } from './rooms/mutations.ts'
 import { removeDaemonJson, writeDaemonJson } from './server/daemon-json.ts'
 import { type Listener, listenUnix } from './server/listener.ts'
@@ -42,6 +43,7 @@ interface Open {
   server?: Server
   http?: HttpService
   kernels?: KernelProvider
+  projects?: Projects
   worker?: DocumentWorker
   ledger?: Ledger
 }
@@ -122,11 +124,12 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   tellProcess(places, open, log)
   log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
 
-  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, { openLedger }, http] =
+  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, { Projects }, { openLedger }, http] =
     await Promise.all([
       import('./documents/document-worker.ts'),
       import('./kernels/provider.ts'),
       import('./rooms/registry.ts'),
+      import('./projects/projects.ts'),
       import('./ledger/open.ts'),
       startHttp(places, settings, open, { store, server, blobs }, log),
     ])
@@ -143,6 +146,16 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   open.kernels = kernels
   const worker = new DocumentWorker(storeFile)
   open.worker = worker
+  const projects = new Projects({
+    store,
+    places,
+    clock: systemClock,
+    log,
+    kernels,
+    settings: settings.pool,
+    tell: (event) => server.tell(event),
+  })
+  open.projects = projects
   const rooms = await createRooms({
     store,
     blobs,
@@ -152,6 +165,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     log,
     worker,
     bootId,
+    hooks: projects,
   })
   open.ledger = openLedger({ store, mutations: rooms.mutations, clock: systemClock, log, settings, places })
   server.ready(rooms)
@@ -252,6 +266,7 @@ async function close(places: Places, open: Open): Promise<void> {
   open.http?.close()
   removeDaemonJson(places.daemonJson, bootId)
   await open.server?.close(DRAIN_MS)
+  open.projects?.dispose()
   open.kernels?.dispose()
   await open.ledger?.dispose()
   await open.worker?.dispose()

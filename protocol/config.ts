@@ -98,7 +98,21 @@ const LedgerSettings = z.strictObject({
   keep_events_days: z.int().min(0).max(100_000).default(90),
 })
 
+const PoolSettings = z.strictObject({
+  /** Keep one kernel ready for each kernelspec that was used in the last 24 hours, so that new notebooks start warm too. */
+  generic: z.boolean().default(true),
+  /** Bytes that kernels may use together before the cheapest are ended; null: half of the machine's memory. */
+  memory: z
+    .int()
+    .min(64 * 1024 * 1024)
+    .nullable()
+    .default(null),
+  /** false: nothing is warmed ahead of need; claims are all cold. */
+  enabled: z.boolean().default(true),
+})
+
 export const Settings = z.strictObject({
+  pool: PoolSettings.prefault({}),
   http: HttpSettings.prefault({}),
   /** Daemons on other machines, by names of the user's own. */
   remotes: z.record(z.string().regex(/^[\w-]+$/), RemoteSettings).default({}),

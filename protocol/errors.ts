@@ -26,6 +26,10 @@ export const wireCodes = {
   outcome_unknown: false,
   overloaded: true,
   too_large: false,
+  /** A git command failed; `cause.failure` says how. */
+  git_failed: true,
+  /** The project is still being cloned, or its last fetch failed. */
+  project_not_ready: true,
   storage_full: true,
   storage_failed: true,
   shutting_down: true,

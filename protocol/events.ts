@@ -87,6 +87,8 @@ export const DurableEvent = z.discriminatedUnion('type', [
     doc_seq: z.number().int(),
     event_seq: z.number().int(),
   }),
+  /** Something that everybody in the room should know: a kernel that was ended for its memory, with what is lost. */
+  z.object({ type: z.literal('notice'), text: z.string() }),
   /** Kernel output that can no longer be had (its host died): said, never hidden. */
   z.object({ type: z.literal('kernel_gap'), execution_id: ExecutionId.nullable(), reason: z.string() }),
   /** A comm is open; one of the same id is replaced. `by`: label of the peer who opened it; null: the kernel. */

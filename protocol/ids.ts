@@ -18,6 +18,10 @@ export type ExecutionId = z.output<typeof ExecutionId>
 export const KernelId = uuid.brand<'KernelId'>()
 export type KernelId = z.output<typeof KernelId>
 
+/** Identifies a project. */
+export const ProjectId = uuid.brand<'ProjectId'>()
+export type ProjectId = z.output<typeof ProjectId>
+
 /** Identifies one daemon process's lifetime. */
 export const BootId = uuid.brand<'BootId'>()
 export type BootId = z.output<typeof BootId>

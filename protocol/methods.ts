@@ -17,6 +17,19 @@ import {
   RoomSummary,
   SourceState,
 } from './notebook.ts'
+import {
+  AddProject,
+  Claim,
+  ClaimRoom,
+  KeptFiles,
+  PoolMemory,
+  PoolProject,
+  ProjectName,
+  ProjectRoom,
+  ProjectSettingsShown,
+  ProjectSummary,
+  Standby,
+} from './projects.ts'
 import { Scope } from './scopes.ts'
 
 /** What must be ready before a method runs; see PROTOCOL.md, readiness and gates. */
@@ -132,7 +145,7 @@ const KernelList = z.object({
       reason: z.string().optional(),
     }),
   ),
-  standbys: z.array(z.unknown()),
+  standbys: z.array(Standby),
 })
 
 /** A token as lists show it: everything but its secret. Times are epoch ms. */
@@ -282,6 +295,75 @@ const table = {
       })
       .strict(),
     result: z.object({ rooms: z.number().int(), kernels_kept: z.number().int() }),
+  },
+
+  // --- projects ----------------------------------------------------------------------------------------------------
+  /** Adds a project, or changes the settings of one that is there. Answers when it is cloned, or has failed to be. */
+  add_project: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: AddProject,
+    result: z.object({ project: ProjectSummary, added: z.boolean(), notes: z.array(z.string()) }),
+  },
+  list_projects: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: z.object({ projects: z.array(ProjectSummary) }),
+  },
+  get_project: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: z.object({ project: ProjectName }).strict(),
+    result: z.object({
+      project: ProjectSummary,
+      settings: ProjectSettingsShown,
+      /** What the repository's own roomd.json asks for; not heeded before the project is trusted. */
+      manifest: z.object({ found: z.boolean(), problem: z.string().optional() }),
+      rooms: z.array(ProjectRoom),
+      kept: z.array(KeptFiles),
+    }),
+  },
+  /** From here on its code may run: setup, preload, kernels in its rooms. Also lets a tripped breaker go. */
+  trust_project: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ project: ProjectName, trusted: z.boolean().default(true) }).strict(),
+    result: z.object({ project: ProjectSummary }),
+  },
+  /** Forgets project, cache, pool and untouched drafts. Rooms with work in them and their workspaces stay. */
+  remove_project: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ project: ProjectName }).strict(),
+    result: z.object({ project: ProjectSummary, rooms: z.number().int() }),
+  },
+  /** Gives a room of the project, with a workspace of its own; CANCEL takes everything back. */
+  claim_room: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: ClaimRoom,
+    result: Claim,
+  },
+  pool_status: {
+    channel: 'connection',
+    scope: 'viewer',
+    gate: 'none',
+    mutates: false,
+    params: none,
+    result: z.object({ projects: z.array(PoolProject), memory: PoolMemory }),
   },
 
   /**

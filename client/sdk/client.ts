@@ -4,17 +4,20 @@
  */
 import type { Hello, Open } from '../../protocol/channels.ts'
 import type { Clock } from '../../protocol/clock.ts'
+import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { BlobHash, ExecutionId, MutationId, NotebookId } from '../../protocol/ids.ts'
 import type { ConnectionMethod, MethodParams, MethodResult } from '../../protocol/methods.ts'
 import { presenceColor } from '../../protocol/presence.ts'
+import { DaemonEventEnvelope, type DaemonEvent as HomeEvent } from '../../protocol/projects.ts'
 import type { Scope } from '../../protocol/scopes.ts'
 import { Backoff } from './backoff.ts'
 import { BlobFetches } from './blobs.ts'
 import { type CallOptions, CallTable } from './calls.ts'
 import { Connection, type DaemonEvent, type Incarnation } from './connection.ts'
 import type { Dialer } from './dialer.ts'
+import { Emitter } from './emitter.ts'
 import { MutationIds } from './mutation-ids.ts'
 import { Room } from './room.ts'
 import { RoomSession } from './room-session.ts'
@@ -63,6 +66,7 @@ export class Client {
   readonly #mutations: MutationIds
   readonly #calls: CallTable
   readonly #blobs: BlobFetches
+  readonly #events = new Emitter<{ event: HomeEvent }>()
   readonly #rooms = new Set<Room>()
   readonly #opening = new Set<RoomSession>()
   #closing: Promise<void> | null = null
@@ -93,6 +97,7 @@ export class Client {
         value: (type, payload) => {
           if (type === FrameType.RESPONSE) this.#calls.response(payload)
           else if (type === FrameType.BLOB) this.#blobs.received(payload)
+          else if (type === FrameType.EVENT) this.#told(payload)
         },
         ended: () => {
           this.#blobs.interrupted()
@@ -154,9 +159,18 @@ export class Client {
     return this.#options.hello.client_instance
   }
 
-  /** `daemon`: connected, replaced by another process, lost, or about to go. Returns how to stop listening. */
-  on(name: 'daemon', listener: (event: DaemonEvent) => void): () => void {
-    return this.#connection.on(name, listener)
+  /**
+   * `daemon`: connected, replaced by another process, lost, or about to go. `event`: something happened beyond this client's rooms
+   * (rooms and projects that come and go, the warm pool, drafts); not repeated for who was away. Returns how to stop listening.
+   */
+  on(name: 'daemon', listener: (event: DaemonEvent) => void): () => void
+  on(name: 'event', listener: (event: HomeEvent) => void): () => void
+  on(
+    ...[name, listener]:
+      | [name: 'daemon', listener: (event: DaemonEvent) => void]
+      | [name: 'event', listener: (event: HomeEvent) => void]
+  ): () => void {
+    return name === 'daemon' ? this.#connection.on(name, listener) : this.#events.on(name, listener)
   }
 
   /** A method of the connection's own channel. Rules as for `room.call`. */
@@ -233,6 +247,12 @@ export class Client {
     await this.#connection.close()
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) throw failed.reason
+  }
+
+  /** An event of a kind that this version does not know is passed over. */
+  #told(payload: Uint8Array): void {
+    const envelope = DaemonEventEnvelope.safeParse(decode(payload))
+    if (envelope.success) this.#events.emit('event', envelope.data.event)
   }
 
   #openOf(target: RoomTarget, options: OpenRoomOptions, mutationId: MutationId | undefined): Open {

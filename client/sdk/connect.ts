@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../../protocol/clock.ts'
 import { parseOutside } from '../../protocol/errors.ts'
 import { ClientInstance } from '../../protocol/ids.ts'
 import type { PeerKind } from '../../protocol/notebook.ts'
+import { DAEMON_EVENTS } from '../../protocol/projects.ts'
 import { VERSION } from '../../protocol/version.ts'
 import { Client } from './client.ts'
 import type { Dialer } from './dialer.ts'
@@ -66,7 +67,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Client> {
       client: { name, version: options.version ?? VERSION, pid: dialer.pid },
       label: options.label ?? name,
       kind: options.kind ?? (options.url === undefined ? 'editor' : 'remote'),
-      features: [],
+      features: [DAEMON_EVENTS],
       ...(options.token === undefined ? {} : { token: options.token }),
     },
     clock: options.clock ?? systemClock,

@@ -111,6 +111,7 @@ export class MirrorExecutions {
       case 'kernel':
       case 'source':
       case 'saved':
+      case 'notice':
       case 'kernel_gap':
       case 'comm_opened':
       case 'comm_updated':

@@ -35,10 +35,11 @@ interface Stored {
   started_at: number
 }
 
-export function insertKernel(row: KernelRow, launch: HostLaunch): Statement {
+export function insertKernel(row: KernelRow, launch: HostLaunch, bornStandby = false): Statement {
   return {
-    sql: `INSERT INTO kernels (kernel_id, notebook_id, name, language, nonce, socket, machine_boot, launch, started_at)
-          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    sql: `INSERT INTO kernels (kernel_id, notebook_id, name, language, nonce, socket, machine_boot, launch, started_at,
+            born_standby)
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     values: [
       row.kernelId,
       row.notebookId,
@@ -49,6 +50,7 @@ export function insertKernel(row: KernelRow, launch: HostLaunch): Statement {
       row.machineBoot,
       encode(launch),
       row.startedAt,
+      bornStandby ? 1 : 0,
     ],
   }
 }

@@ -6,6 +6,7 @@ import type { KernelId, NotebookId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import type { KernelSummary } from '../../protocol/notebook.ts'
+import type { ProcessIdentity } from '../kernel-host/process-identity.ts'
 
 export interface KernelRequest {
   /** Also the msg_id. The host sends it at most once whatever is repeated. */
@@ -22,6 +23,8 @@ export interface Kernel {
   readonly id: KernelId
   readonly name: string
   readonly language: string
+  /** The kernel's own process; absent or null where it is not on this machine or not known yet. */
+  readonly process?: ProcessIdentity | null
   summary(): KernelSummary
   /** Last host event given to the listener. */
   readonly seq: number
@@ -53,7 +56,11 @@ export interface StartRequest {
   /** Kernelspec name. */
   readonly name: string
   readonly cwd: string
-  readonly env?: Record<string, string>
+  readonly env?: Readonly<Record<string, string>>
+  /** Absolute path of a program that takes the place of the kernelspec's own. */
+  readonly interpreter?: string
+  /** A mark made at birth: started before anybody asked for it. Says nothing of what it is later. */
+  readonly standby?: boolean
   readonly orphanGraceMs: number | null
   /** Aborted: the start is called off and what was begun is ended; `start` rejects kernel_start_failed. */
   readonly signal?: AbortSignal
@@ -62,6 +69,10 @@ export interface StartRequest {
 export interface KernelProvider {
   /** All kernelspecs, embedded one included; fresh on each call. */
   specs(): Promise<KernelSpecSummary[]>
+  /** The environment that kernels get, before a kernelspec's and a project's own variables. */
+  environment(): Promise<Readonly<Record<string, string>>>
+  /** Absolute path of the program that a kernelspec starts. Throws kernel_not_found. */
+  program(name: string): Promise<string>
   /** The design's default order: notebook's name → same language → python3 → javascript. Throws kernel_not_found. */
   choose(wanted: { name?: string; language?: string }): Promise<KernelSpecSummary>
   /**

@@ -99,6 +99,14 @@ class Kernels implements KernelProvider {
     return [...local.map(summaryOf), ...remote]
   }
 
+  async environment(): Promise<Variables> {
+    return this.#environment
+  }
+
+  async program(name: string): Promise<string> {
+    return usableSpec(await this.#specs(), name).argv[0] ?? ''
+  }
+
   async choose(wanted: { name?: string; language?: string }): Promise<KernelSpecSummary> {
     const { name } = wanted
     if (name !== undefined && this.#gateways.names(name)) {
@@ -201,7 +209,11 @@ class Kernels implements KernelProvider {
       nonce: randomUUID(),
       socket,
       ipc_dir: process.platform === 'win32' ? '' : ipc,
-      argv: local?.argv.map((argument) => argument.replaceAll('{connection_file}', files.connection)) ?? [],
+      argv: local
+        ? [request.interpreter ?? local.argv[0] ?? '', ...local.argv.slice(1)].map((argument) =>
+            argument.replaceAll('{connection_file}', files.connection),
+          )
+        : [],
       cwd: request.cwd,
       interrupt_mode: local?.interruptMode ?? 'message',
       transport: process.platform === 'win32' ? 'tcp' : 'ipc',
@@ -223,7 +235,7 @@ class Kernels implements KernelProvider {
       consumedSeq: 0,
       startedAt: clock.now(),
     }
-    await store.write([insertKernel(row, launch)])
+    await store.write([insertKernel(row, launch, request.standby === true)])
     try {
       const env = { ...(await this.#hostEnvironment(launch)), ...local?.env, ...request.env }
       const host = await spawnHost(folder, launch, env)

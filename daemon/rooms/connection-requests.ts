@@ -8,6 +8,7 @@ import { residentMemory } from '../kernel-host/process-identity.ts'
 import { mustReachRoom, reachesRoom } from './entry.ts'
 import type { RoomRegistry } from './registry.ts'
 import { type RoomRecord, recentRecords } from './room-record.ts'
+import { isListed } from './room-state.ts'
 import type { RequestContext } from './seam.ts'
 
 /** Answered by the server itself, or by the ledger. */
@@ -20,6 +21,15 @@ type ServersOwn =
   | 'list_tokens'
   | 'revoke_token'
   | LedgerMethod
+/** Answered by projects/. */
+type ProjectsOwn =
+  | 'add_project'
+  | 'list_projects'
+  | 'get_project'
+  | 'trust_project'
+  | 'remove_project'
+  | 'claim_room'
+  | 'pool_status'
 
 export type ConnectionHandler<M extends ConnectionMethod> = (
   rooms: RoomRegistry,
@@ -28,11 +38,11 @@ export type ConnectionHandler<M extends ConnectionMethod> = (
 ) => Promise<MethodResult<M>>
 
 export const connectionHandlers: {
-  readonly [M in Exclude<ConnectionMethod, ServersOwn>]: ConnectionHandler<M>
+  readonly [M in Exclude<ConnectionMethod, ServersOwn | ProjectsOwn>]: ConnectionHandler<M>
 } & { readonly [M in ServersOwn]?: ConnectionHandler<M> } = {
   async list_rooms(rooms, { inactive, limit }, { identity }) {
     const resident = [...rooms.resident.values()]
-      .filter((room) => reachesRoom(identity, room.id))
+      .filter((room) => isListed(room.record.state) && reachesRoom(identity, room.id))
       .sort((a, b) => b.record.touched_at - a.record.touched_at)
       .map((room) => room.summary())
     if (!inactive) return { rooms: resident.filter((room) => room.state !== 'inactive').slice(0, limit) }
@@ -50,7 +60,15 @@ export const connectionHandlers: {
         room.presentKernel ? [[room.presentKernel.id, room] as const] : [],
       ),
     )
-    const running = kernels.running().map((kernel) => {
+    const ahead = new Set(
+      rooms.context.store
+        .all<{ kernel_id: string }>(
+          "SELECT kernel_id FROM kernels JOIN rooms USING (notebook_id) WHERE state IN ('warming', 'pooled')",
+        )
+        .map((row) => row.kernel_id),
+    )
+    const somebodys = kernels.running().filter((kernel) => !ahead.has(kernel.id))
+    const running = somebodys.map((kernel) => {
       const room = owners.get(kernel.id)
       const summary = room?.kernelSummary() ?? kernel.summary()
       return {
@@ -65,7 +83,7 @@ export const connectionHandlers: {
         ...(summary.reason === undefined ? {} : { reason: summary.reason }),
       }
     })
-    return { specs: await kernels.specs(), running, standbys: [] }
+    return { specs: await kernels.specs(), running, standbys: rooms.context.hooks?.standbys() ?? [] }
   },
 
   async find_room(rooms, { room: name }, { identity }) {

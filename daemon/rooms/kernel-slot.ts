@@ -32,7 +32,9 @@ export interface KernelSlotPort {
   readonly clock: Clock
   readonly kernels: KernelProvider
   /** Name and folder for the next start. */
-  startRequest(wanted: string | undefined): Promise<StartRequest>
+  startRequest(wanted: string | undefined, signal: AbortSignal): Promise<StartRequest>
+  /** Runs in the new kernel before anything else does. A rejection ends it: the start has failed. */
+  prepare(kernel: Kernel, signal: AbortSignal): Promise<void>
   /** The slot's picture changed; tells peers. */
   changed(): void
   /**
@@ -196,8 +198,9 @@ export class KernelSlot {
   async #launch(name: string | undefined, pauseMs: number, signal: AbortSignal): Promise<Kernel> {
     try {
       await this.#pause(pauseMs, signal)
-      const request = await this.#port.startRequest(name)
+      const request = await this.#port.startRequest(name, signal)
       const kernel = await this.#port.kernels.start({ ...request, signal })
+      if (!this.#disposed) await this.#prepare(kernel, signal)
       if (this.#disposed) {
         kernel.release()
         throw new RoomdError('shutting_down', 'the daemon is stopping; the kernel is adopted by the next one')
@@ -217,6 +220,18 @@ export class KernelSlot {
         if (!signal.aborted) this.#port.startFailed(error)
         this.#port.changed()
       }
+      throw error
+    }
+  }
+
+  async #prepare(kernel: Kernel, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#port.prepare(kernel, signal)
+      signal.throwIfAborted()
+    } catch (error) {
+      // A daemon that stops leaves the kernel to the next one.
+      if (this.#disposed) return
+      await kernel.shutdown(1_000)
       throw error
     }
   }

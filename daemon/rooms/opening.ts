@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
+import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { createDocumentInSlices, loadDocument } from '../documents/document.ts'
 import type { NotebookFile } from '../documents/ipynb/read.ts'
 import { Journal, readJournal, snapshotStatements } from '../documents/journal.ts'
@@ -62,19 +63,7 @@ export async function createRoom(
   const scratch = join(rooms.places.data, 'scratch', id)
   const working_dir = wanted.working_dir ?? (path === null ? scratch : dirname(path))
   if (working_dir === scratch) await mkdir(scratch, { recursive: true, mode: 0o700 })
-  const empty: NotebookFile = {
-    nbformat: 4,
-    nbformat_minor: 5,
-    metadata: {
-      kernelspec: { display_name: spec.display_name, language: spec.language, name: spec.name },
-      language_info: { name: spec.language },
-    },
-    cells: [],
-    kernel_name: spec.name,
-    language: spec.language,
-    read_only: null,
-    warnings: [],
-  }
+  const empty = emptyNotebook(spec)
   const written =
     path === null ? null : await rooms.worker.write({ base: null, path, metadata: empty.metadata, cells: [] })
   const record = newRecord(rooms, {
@@ -100,7 +89,40 @@ export async function createRoom(
   return { made, placed }
 }
 
-function mustBeNew(rooms: RoomsContext, path: string): void {
+/** A room that nobody asked for yet: in no list, with an empty notebook. `rows`: of who makes it, for the same transaction. */
+export async function makeHiddenRoom(
+  rooms: RoomsContext,
+  wanted: Pick<RoomRecord, 'notebook_id' | 'kind' | 'title' | 'working_dir'> & {
+    readonly spec: KernelSpecSummary
+    /** Fixed for the room's kernel, whatever the notebook's metadata say later. */
+    readonly kernel_name: string | null
+  },
+  rows: readonly Statement[],
+): Promise<NewRoom> {
+  const { spec, ...given } = wanted
+  const record = newRecord(rooms, { ...given, path: null, state: 'warming', source: { state: 'none' } })
+  const made = await assemble(rooms, record, emptyNotebook(spec), [], [])
+  return { ...made, unit: [...made.unit, ...rows] }
+}
+
+function emptyNotebook(spec: KernelSpecSummary): NotebookFile {
+  return {
+    nbformat: 4,
+    nbformat_minor: 5,
+    metadata: {
+      kernelspec: { display_name: spec.display_name, language: spec.language, name: spec.name },
+      language_info: { name: spec.language },
+    },
+    cells: [],
+    kernel_name: spec.name,
+    language: spec.language,
+    read_only: null,
+    warnings: [],
+  }
+}
+
+/** Throws `conflict` for a file or room that is there already. */
+export function mustBeNew(rooms: RoomsContext, path: string): void {
   const next = { tool: 'connect_notebook', arguments: { path } }
   if (existsSync(path)) {
     throw new RoomdError('conflict', `${path} exists already; connect to it instead`, { next })
@@ -155,6 +177,8 @@ function newRecord(
   const now = rooms.clock.now()
   return {
     notebook_id: NotebookId.parse(randomUUID()),
+    state: 'active',
+    generation: 0,
     kernel_name: null,
     ephemeral: false,
     commit_seq: 0,

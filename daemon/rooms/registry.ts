@@ -18,10 +18,13 @@ import { type ConnectionHandler, connectionHandlers } from './connection-request
 import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
 import { activeElsewhere, claimsFolder, mayUseFile } from './file-use.ts'
+import { goneRoom } from './gone.ts'
 import { Mutations } from './mutations.ts'
-import { createRoom, importFile, loadParts, type NewRoom } from './opening.ts'
+import { createRoom, importFile, loadParts, makeHiddenRoom, type NewRoom } from './opening.ts'
+import { takeReadyRoom } from './ready-room.ts'
 import { Room, type RoomSurroundings } from './room.ts'
 import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
+import { isAttachable, isListed } from './room-state.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { AttachedPeer, PeerChannel, RequestContext, Rooms } from './seam.ts'
 
@@ -30,6 +33,8 @@ export const SWEEP_MS = 5 * 60_000
 /** Unused rooms beyond this many, or older than RESIDENT_MS, leave memory. */
 export const RESIDENT_ROOMS = 64
 export const RESIDENT_MS = 24 * 3_600_000
+/** What a kernel without a room gets to end in order. */
+const UNWANTED_GRACE_MS = 500
 /** A peer that sent nothing for this long is detached. */
 export const SILENT_PEER_MS = 5 * 60_000
 
@@ -39,6 +44,7 @@ export class RoomRegistry implements Rooms {
   readonly resident = new Map<NotebookId, Room>()
   /** Loads and makings under way, by id or canonical path. */
   readonly #flights = new Map<string, Promise<Room>>()
+  readonly #more = new Map<ConnectionMethod, ConnectionHandler<ConnectionMethod>>()
   readonly #surroundings: RoomSurroundings
   readonly #files: FileSurroundings
   #stopping = false
@@ -72,8 +78,15 @@ export class RoomRegistry implements Rooms {
 
   counts(): { rooms: number; peers: number; kernels: number } {
     let peers = 0
-    for (const room of this.resident.values()) peers += room.peers.size
-    return { rooms: this.resident.size, peers, kernels: this.context.kernels.running().length }
+    let rooms = 0
+    for (const room of this.resident.values()) {
+      peers += room.peers.size
+      if (isListed(room.record.state)) rooms++
+    }
+    const standbys = [...this.resident.values()].filter(
+      (room) => !isAttachable(room.record.state) && room.presentKernel,
+    )
+    return { rooms, peers, kernels: this.context.kernels.running().length - standbys.length }
   }
 
   executions(): { running: number; queued: number } {
@@ -111,7 +124,8 @@ export class RoomRegistry implements Rooms {
 
   async request(method: ConnectionMethod, args: unknown, context: RequestContext): Promise<unknown> {
     this.#mustRun()
-    const handler = connectionHandlers[method] as ConnectionHandler<ConnectionMethod> | undefined
+    const handler = (connectionHandlers[method as keyof typeof connectionHandlers] ??
+      this.#more.get(method)) as ConnectionHandler<ConnectionMethod> | undefined
     if (!handler) throw new RoomdError('unsupported', `${method} is not a method of rooms`)
     return handler(this, args as MethodArguments<ConnectionMethod>, context)
   }
@@ -122,13 +136,7 @@ export class RoomRegistry implements Rooms {
     if (resident) return resident
     return this.#flight(notebookId, async () => {
       const record = recordById(this.context.store, notebookId)
-      if (!record) {
-        throw new RoomdError(
-          'notebook_unavailable',
-          `there is no room ${notebookId} any more; connect by path, or list_notebooks shows what there is`,
-          { next: { tool: 'list_notebooks', arguments: {} } },
-        )
-      }
+      if (!record || record.state === 'discarded') throw goneRoom(this.context, notebookId)
       return this.#load(record)
     })
   }
@@ -139,7 +147,7 @@ export class RoomRegistry implements Rooms {
     const id = NotebookId.safeParse(name)
     if (id.success) {
       const record = recordById(store, id.data)
-      if (record) return record
+      if (record && isAttachable(record.state)) return record
     }
     const matches = recordsByPrefix(store, name.toLowerCase())
     if (matches.length > 1) {
@@ -158,16 +166,19 @@ export class RoomRegistry implements Rooms {
 
   /** Adopted kernels go back to their rooms; rooms whose kernel is gone are told. Before this, no request is served. */
   async recover(adopted: readonly AdoptedKernel[], gone: readonly GoneKernel[]): Promise<void> {
+    const ending: Promise<void>[] = []
     for (const { kernel, notebookId } of adopted) {
       const record = recordById(this.context.store, notebookId)
-      if (!record) {
-        await kernel.shutdown()
+      // Born a standby or not: only the row tells whether anybody has it.
+      if (!record || !isListed(record.state)) {
+        ending.push(kernel.shutdown(UNWANTED_GRACE_MS))
         continue
       }
       const room = await this.byId(notebookId)
       room.slot.adopt(kernel)
       room.resumeKernel()
     }
+    await Promise.all(ending)
     const unfinished = this.context.store.all<{ notebook_id: string }>(
       `SELECT DISTINCT notebook_id FROM executions WHERE status IN ('queued', 'running', 'waiting_for_input')`,
     )
@@ -177,6 +188,37 @@ export class RoomRegistry implements Rooms {
       if (room.presentKernel) continue
       room.resumeKernel(reasons.get(room.id))
     }
+  }
+
+  // --- rooms that nobody asked for yet -------------------------------------------------------------------------------
+
+  /** Answers methods beyond those of rooms. */
+  serve(method: ConnectionMethod, handler: unknown): void {
+    this.#more.set(method, handler as ConnectionHandler<ConnectionMethod>)
+  }
+
+  /** A hidden room in memory and in the store, in `warming`. `rows` are of the same transaction. */
+  async makeHidden(wanted: Parameters<typeof makeHiddenRoom>[1], rows: readonly Statement[]): Promise<Room> {
+    this.#mustRun()
+    return this.#install(await makeHiddenRoom(this.context, wanted, rows), [])
+  }
+
+  /** Ends kernel and peers of a discarded room and forgets it; its row stays until `forget`. */
+  async retire(room: Room, reason: string, graceMs?: number): Promise<void> {
+    await room.slot.end('shutdown', reason, graceMs)
+    await room.settled().catch(() => undefined) // what could not be stored of it is of no use to anybody
+    if (this.resident.get(room.id) === room) this.#drop(room, reason)
+  }
+
+  /** The rows of a discarded room, and what its making promised to repeat. */
+  forgetRows(notebookId: NotebookId): Statement[] {
+    return [
+      {
+        sql: 'DELETE FROM mutations WHERE notebook_id = ? AND method = ?',
+        values: [notebookId, 'claim_room'],
+      },
+      { sql: "DELETE FROM rooms WHERE notebook_id = ? AND state = 'discarded'", values: [notebookId] },
+    ]
   }
 
   /** Ends kernel and peers, and takes the room out of memory. */
@@ -202,6 +244,11 @@ export class RoomRegistry implements Rooms {
         `not stopped: ${broken.length} room(s) cannot be made durable (${broken[0]?.fault?.message ?? ''})`,
       )
     }
+    // Nobody has them, and the next daemon would only end them.
+    const nobodys = rooms.filter((room) => !isListed(room.record.state))
+    await Promise.all(
+      nobodys.map((room) => room.slot.end('shutdown', 'the daemon was stopped', UNWANTED_GRACE_MS)),
+    )
     if (options.kernels) {
       await Promise.all(rooms.map((room) => room.slot.end('shutdown', 'the daemon was stopped')))
     }
@@ -253,7 +300,9 @@ export class RoomRegistry implements Rooms {
       if (mode !== 'attach') {
         throw new RoomdError('invalid_argument', `mode ${mode} needs a path; an id is attached to`)
       }
-      return this.byId(target.notebook_id)
+      const room = await this.byId(target.notebook_id)
+      if (!isAttachable(room.record.state)) throw goneRoom(this.context, room.id)
+      return room
     }
     if ('path' in target) {
       if (mode === 'create') {
@@ -290,6 +339,11 @@ export class RoomRegistry implements Rooms {
     context: RequestContext,
   ): Promise<Room> {
     const make = async (rows: (value: unknown) => ReturnType<Mutations['resultRows']>): Promise<unknown> => {
+      const ready = await takeReadyRoom(this.context, wanted, rows)
+      if (ready) {
+        await this.#openFile(ready)
+        return { notebook_id: ready.id }
+      }
       const { made, placed } = await createRoom(this.context, wanted)
       const value = { notebook_id: made.parts.record.notebook_id }
       const room = await this.#install(made, rows(value))
@@ -389,7 +443,9 @@ export class RoomRegistry implements Rooms {
 /** Makes the registry, adopts what outlived the last daemon, and ends what belongs to no room. */
 export async function createRooms(context: RoomsContext): Promise<RoomRegistry> {
   const rooms = new RoomRegistry(context)
+  await context.hooks?.begin(rooms)
   const { kernels, gone } = await context.kernels.adopt()
   await rooms.recover(kernels, gone)
+  await context.hooks?.ready()
   return rooms
 }

@@ -4,6 +4,7 @@ import { decode, encode } from '../../protocol/codec.ts'
 import { CellId, NotebookId } from '../../protocol/ids.ts'
 import { Autosaving, SourceState } from '../../protocol/notebook.ts'
 import type { SqlValue, Statement, Store } from '../store/store.ts'
+import { type RoomState, roomStates } from './room-state.ts'
 
 /** What is kept of the bound file. `hash`: SHA-256 of the bytes last read or written. */
 export const SourceRecord = z.object({
@@ -35,6 +36,10 @@ export interface RoomRecord {
   readonly notebook_id: NotebookId
   path: string | null
   kind: 'standalone' | 'in-place' | 'project'
+  /** Written by room-state.ts alone. */
+  state: RoomState
+  /** Rises with each step of `state`. */
+  generation: number
   title: string
   working_dir: string
   kernel_name: string | null
@@ -57,6 +62,8 @@ const Row = z.object({
   notebook_id: NotebookId,
   path: z.string().nullable(),
   kind: z.enum(['standalone', 'in-place', 'project']),
+  state: z.enum(roomStates),
+  generation: z.number(),
   title: z.string(),
   working_dir: z.string(),
   kernel_name: z.string().nullable(),
@@ -96,13 +103,25 @@ export function recordByPath(store: Store, path: string): RoomRecord | undefined
 export function recordsByPrefix(store: Store, prefix: string): RoomRecord[] {
   if (!/^[0-9a-f-]+$/.test(prefix)) return []
   return store
-    .all('SELECT * FROM rooms WHERE notebook_id >= ? AND notebook_id < ? LIMIT 2', prefix, `${prefix}~`)
+    .all(
+      `SELECT * FROM rooms WHERE notebook_id >= ? AND notebook_id < ? AND state NOT IN (${UNCLAIMED}) LIMIT 2`,
+      prefix,
+      `${prefix}~`,
+    )
     .map(parseRow)
 }
 
-/** The most recently touched rooms. */
+/** In no list, and found by nobody who does not know the id. */
+const UNCLAIMED = "'warming', 'pooled', 'discarded'"
+
+/** The most recently touched rooms; none that hold no work. */
 export function recentRecords(store: Store, limit: number): RoomRecord[] {
-  return store.all('SELECT * FROM rooms ORDER BY touched_at DESC LIMIT ?', limit).map(parseRow)
+  return store
+    .all(
+      `SELECT * FROM rooms WHERE state NOT IN (${UNCLAIMED}, 'draft') ORDER BY touched_at DESC LIMIT ?`,
+      limit,
+    )
+    .map(parseRow)
 }
 
 export function insertRecord(record: RoomRecord): Statement {

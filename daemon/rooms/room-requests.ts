@@ -106,7 +106,8 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     })
     const { execution, already_active, statements, events } = queued
     const value = { execution, already_active, event_seq: room.events.last + events.length }
-    await room.commit({ statements, events, ...result(mutation, value) }, () => {
+    const change = { statements, events, ...(code === undefined ? {} : { code }), ...result(mutation, value) }
+    await room.commit(change, () => {
       if (!already_active) room.executions.admitted([execution.execution_id])
     })
     return value

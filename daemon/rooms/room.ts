@@ -23,6 +23,8 @@ import { attachPeer, showAgain } from './attaching.ts'
 import { CommitLine } from './commit-line.ts'
 import { writeUpdate } from './document-sync.ts'
 import { EventLog } from './event-log.ts'
+import { goneRoom } from './gone.ts'
+import { type FirstWork, graduate } from './graduation.ts'
 import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
 import { kernelOfMetadata } from './kernel-wish.ts'
 import type { Mutation, Mutations } from './mutations.ts'
@@ -32,6 +34,7 @@ import { RoomPeers } from './room-peers.ts'
 import { advance, type RoomRecord } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
 import { RoomSource } from './room-source.ts'
+import { isAttachable } from './room-state.ts'
 import { readinessOf, summaryOf } from './room-summary.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
@@ -60,6 +63,8 @@ export interface RoomSurroundings {
 export interface WholeChange extends RoomChange {
   readonly document?: { readonly change: DocumentChange; readonly by: string }
   readonly result?: { readonly mutation: Mutation; readonly value: unknown }
+  /** Code that this change queues and that belongs to no cell. */
+  readonly code?: string
 }
 
 export class Room implements RoomPort {
@@ -82,6 +87,9 @@ export class Room implements RoomPort {
   #reservations = 0
   #closed = false
   #told: Readiness
+  #lastLeft = 0
+  /** What the next kernel's start is to remind of. */
+  #loss: string | null = null
   #cancelRetry: (() => void) | null = null
   /** Why a kernel that was ended during a fault is gone. */
   #endedMeanwhile: string | undefined
@@ -89,7 +97,7 @@ export class Room implements RoomPort {
   constructor(parts: RoomParts, surroundings: RoomSurroundings) {
     this.id = parts.record.notebook_id
     this.store = surroundings.context.store
-    const { clock, kernels } = surroundings.context
+    const { clock, kernels, hooks } = surroundings.context
     this.peers = new RoomPeers(clock)
     this.surroundings = surroundings
     this.record = parts.record
@@ -100,14 +108,20 @@ export class Room implements RoomPort {
     this.slot = new KernelSlot({
       clock,
       kernels,
-      startRequest: async (wanted) => {
+      startRequest: async (wanted, signal) => {
         const chosen = await kernels.choose(this.#wantedKernel(wanted))
+        const own = await hooks?.starting(this, chosen.name, signal)
         return {
+          ...own,
           notebookId: this.id,
           name: chosen.name,
           cwd: this.record.working_dir,
           orphanGraceMs: this.#keepAliveMs(),
         }
+      },
+      prepare: async (kernel, signal) => {
+        await hooks?.started(this, kernel, signal)
+        this.#tellFresh()
       },
       changed: () => this.#kernelChanged(),
       event: (kernel, event) => {
@@ -157,6 +171,16 @@ export class Room implements RoomPort {
     return this.slot.present
   }
 
+  /** Was left or taken out of memory for good. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Why nothing else may hold on to it: work is on its way to the store. */
+  get pending(): boolean {
+    return this.#line.pending > 0
+  }
+
   get docSeq(): number {
     return this.record.doc_seq
   }
@@ -183,6 +207,7 @@ export class Room implements RoomPort {
   #submit(change: WholeChange, told?: () => void): Promise<void> {
     const at = this.now()
     const { record } = this
+    const graduation = record.state === 'draft' && isWork(change) ? graduate(this, workOf(change)) : []
     const journal: Statement[] = []
     if (change.document) {
       record.doc_seq++
@@ -197,7 +222,14 @@ export class Room implements RoomPort {
     const result = change.result
       ? this.surroundings.mutations.resultRows(change.result.mutation, change.result.value)
       : []
-    const unit = [advance(record), ...journal, ...change.statements, ...numbered.statements, ...result]
+    const unit = [
+      ...graduation,
+      advance(record),
+      ...journal,
+      ...change.statements,
+      ...numbered.statements,
+      ...result,
+    ]
     const edited = change.document && editFrames(change.document, record.doc_seq, at)
     const first = this.events.last - numbered.frames.length
     return this.#line.submit(unit, () => {
@@ -206,6 +238,7 @@ export class Room implements RoomPort {
       numbered.frames.forEach((frame, i) => {
         this.peers.deliver(FrameType.EVENT, frame, first + i + 1)
       })
+      if (graduation.length > 0) this.surroundings.context.hooks?.graduated(this)
       told?.()
       this.slot.consider()
       this.source.changed(edited !== undefined, change.events ?? [])
@@ -255,16 +288,20 @@ export class Room implements RoomPort {
     if (this.#closed)
       throw new RoomdError('notebook_unavailable', `room ${this.id} was closed meanwhile; connect again`)
     this.connectionGeneration++
+    if (!isAttachable(this.record.state)) throw goneRoom(this.surroundings.context, this.id)
     const peer = attachPeer(this, identity, open, channel)
     this.slot.consider()
+    this.surroundings.context.hooks?.peersChanged(this)
     return peer
   }
 
   /** Called by `Peer.detach` alone. */
   release(peer: Peer, reason: string): void {
     this.peers.remove(peer)
+    this.#lastLeft = this.now()
     this.slot.consider()
     this.source.considerHandOff()
+    if (!this.#closed) this.surroundings.context.hooks?.peersChanged(this)
     this.surroundings.context.log.debug({ room: this.id, peer: peer.peerId, reason }, 'peer left')
   }
 
@@ -300,6 +337,7 @@ export class Room implements RoomPort {
    * queued execution already takes the place of what its cell showed.
    */
   async mustHaveKernelspec(): Promise<void> {
+    this.surroundings.context.hooks?.mayStart(this.record)
     if (this.slot.runtime === 'ready' || this.slot.runtime === 'launching') return
     await this.surroundings.context.kernels.choose(this.#wantedKernel(undefined))
   }
@@ -316,6 +354,29 @@ export class Room implements RoomPort {
 
   summary(): RoomSummary {
     return summaryOf(this)
+  }
+
+  /** Since when nothing was changed or run here and nobody left: epoch ms. */
+  get idleSince(): number {
+    return Math.max(this.record.touched_at, this.#lastLeft)
+  }
+
+  /** A cell or other code of a user ran in the present kernel: it may hold variables. */
+  get kernelUsed(): boolean {
+    const kernel = this.slot.present
+    if (!kernel) return false
+    const row = this.store.get(
+      'SELECT 1 FROM executions WHERE notebook_id = ? AND kernel_id = ? LIMIT 1',
+      this.id,
+      kernel.id,
+    )
+    return row !== undefined
+  }
+
+  /** Tells peers, now and later ones, that something of the runtime is lost; said again when the next kernel starts. */
+  async tellLoss(text: string): Promise<void> {
+    this.#loss = text
+    await this.commit({ statements: [], events: [{ type: 'notice', text }] })
   }
 
   /** The kernelspec of the next start; durable. */
@@ -364,6 +425,14 @@ export class Room implements RoomPort {
     // A failure breaks the line, and the rebuild shows the kernel as it is.
     this.commit({ statements: [], events: [event] }).catch(() => {})
     this.source.considerHandOff()
+  }
+
+  #tellFresh(): void {
+    if (this.#loss === null || this.fault) return
+    const text = `a fresh kernel: ${this.#loss}`
+    this.#loss = null
+    // A failure breaks the line; the rebuild shows the room as it is.
+    this.commit({ statements: [], events: [{ type: 'notice', text }] }).catch(() => {})
   }
 
   #tellReadiness(): void {
@@ -436,6 +505,16 @@ function measureCommitted({ document, events }: WholeChange): void {
   for (const event of events ?? []) {
     if (event.type === 'execution_finished') measures.finishedExecutions.add(event.execution.status)
   }
+}
+
+/** Whether a change makes a draft a room: somebody edits, runs or saves. */
+function isWork(change: WholeChange): boolean {
+  if (change.document) return true
+  return (change.events ?? []).some((event) => event.type === 'execution_queued' || event.type === 'saved')
+}
+
+function workOf(change: WholeChange): FirstWork {
+  return { document: change.document?.change ?? null, code: change.code ?? null }
 }
 
 /** The two frames that tell an edit: in the projection's terms, and as the Yjs update. */

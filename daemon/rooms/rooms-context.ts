@@ -8,6 +8,7 @@ import type { FileWatch } from '../documents/file-watch.ts'
 import type { Blobs } from '../executions/blobs.ts'
 import type { KernelProvider } from '../kernels/kernel.ts'
 import type { Store } from '../store/store.ts'
+import type { RoomHooks } from './hooks.ts'
 
 export interface RoomsContext {
   readonly store: Store
@@ -17,6 +18,8 @@ export interface RoomsContext {
   readonly clock: Clock
   readonly log: Logger
   readonly worker: DocumentWorker
+  /** Projects and the warm pool; absent where rooms are all there is. */
+  readonly hooks?: RoomHooks
   /** Names this daemon in claims on files; absent: one is made. */
   readonly bootId?: string
 }

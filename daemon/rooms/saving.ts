@@ -199,9 +199,12 @@ export class Saver {
     const source: SourceRecord = { state: 'ready', hash, ...(warnings && same ? { warnings } : {}) }
     record.source = source
     if (!same) {
-      record.kind = 'in-place'
       record.title = basename(target)
-      record.working_dir = dirname(target)
+      // A project's room stays in its workspace, wherever its notebook is kept.
+      if (record.kind !== 'project') {
+        record.kind = 'in-place'
+        record.working_dir = dirname(target)
+      }
     }
     await this.#room.commit({
       statements: [updateBinding(record), ...baseRows(this.#room.id, { hash, text: bytes, cell_ids })],

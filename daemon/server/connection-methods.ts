@@ -97,6 +97,13 @@ export class ConnectionMethods {
       case 'get_execution':
       case 'read_output':
       case 'close_room':
+      case 'add_project':
+      case 'list_projects':
+      case 'get_project':
+      case 'trust_project':
+      case 'remove_project':
+      case 'claim_room':
+      case 'pool_status':
         return this.#whenReady(call, (rooms) => rooms.request(method, call.args, call.context))
     }
   }

@@ -7,7 +7,7 @@ import type { GoAway } from '../../protocol/channels.ts'
 import type { Clock } from '../../protocol/clock.ts'
 import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import { FrameType } from '../../protocol/frames.ts'
+import { FrameType, MAX_QUEUED_CONNECTION } from '../../protocol/frames.ts'
 import type { Wire, WireEnd, WireHandlers } from '../../protocol/wire/wire.ts'
 import type { PeerIdentity } from '../rooms/seam.ts'
 import { Channel, type ChannelPort } from './channel.ts'
@@ -27,6 +27,8 @@ export interface ConnectionOptions {
   readonly methods: ConnectionMethods
   readonly clock: Clock
   readonly log: Logger
+  /** Told of what happens beyond its rooms. */
+  readonly wantsEvents: boolean
   stopping(): boolean
   /** Called once, after every channel was ended. */
   ended(connection: Connection, end: WireEnd): void
@@ -64,6 +66,12 @@ export class Connection {
 
   goAway(goAway: GoAway): void {
     this.#wire.send(FrameType.GOAWAY, 0, encode(goAway))
+  }
+
+  /** An EVENT on channel 0, unless so much waits for the client that it would be late anyway. */
+  tell(payload: Uint8Array): void {
+    if (!this.#options.wantsEvents || this.#wire.queued() >= MAX_QUEUED_CONNECTION) return
+    this.#wire.send(FrameType.EVENT, 0, payload)
   }
 
   /** Tells every peer of this connection that its client lives. */

@@ -6,8 +6,10 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { type GoAway, Hello, type Welcome } from '../../protocol/channels.ts'
 import type { Clock } from '../../protocol/clock.ts'
+import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType, frameRules, INITIAL_CREDIT, MAX_FRAME_PAYLOAD } from '../../protocol/frames.ts'
+import { DAEMON_EVENTS, type DaemonEvent } from '../../protocol/projects.ts'
 import type { Scope } from '../../protocol/scopes.ts'
 import { API_VERSION, VERSION } from '../../protocol/version.ts'
 import { accept } from '../../protocol/wire/handshake.ts'
@@ -90,6 +92,7 @@ export class Server {
         const connection = new Connection({
           wire,
           identity: this.#identity(hello, scope, more.rooms ?? null),
+          wantsEvents: hello.features.includes(DAEMON_EVENTS) && !more.rooms,
           gate: this.#gate,
           methods: this.#methods,
           clock,
@@ -140,6 +143,12 @@ export class Server {
     return this.#stopping
   }
 
+  /** Tells every connection that asked for what happens beyond its rooms. */
+  tell(event: DaemonEvent): void {
+    const payload = encode({ at: this.#options.clock.now(), event })
+    for (const connection of this.#connections) connection.tell(payload)
+  }
+
   /** Tells all that the daemon goes, and takes no new work from now on. */
   startStopping(goAway: GoAway): void {
     this.#stopping = true
@@ -181,7 +190,7 @@ export class Server {
       started_at: daemon.startedAt,
       version: VERSION,
       api_version: API_VERSION,
-      features: [],
+      features: [DAEMON_EVENTS],
       limits: {
         frame_payload: MAX_FRAME_PAYLOAD,
         credit: INITIAL_CREDIT,

@@ -407,4 +407,71 @@ export const migrations: readonly string[] = [
     INSERT INTO ledger_trigrams (rowid, body) VALUES (new.doc_key, new.body);
   END;
   `,
+  // Projects, workspaces and the warm pool.
+  `
+  ALTER TABLE rooms ADD COLUMN state TEXT NOT NULL DEFAULT 'active'
+    CHECK (state IN ('warming', 'pooled', 'draft', 'active', 'evicted', 'archived', 'discarded'));
+  ALTER TABLE rooms ADD COLUMN generation INTEGER NOT NULL DEFAULT 0; -- rises with each step of state
+  ALTER TABLE kernels ADD COLUMN born_standby INTEGER NOT NULL DEFAULT 0;
+
+  CREATE TABLE projects (
+    project_id TEXT PRIMARY KEY,
+    key        TEXT NOT NULL UNIQUE,        -- canonical place, without credentials
+    name       TEXT NOT NULL,
+    source     BLOB NOT NULL,               -- MessagePack {kind: local | remote, …}
+    status     TEXT NOT NULL CHECK (status IN ('cloning', 'ready', 'error')),
+    reason     TEXT,
+    trusted    INTEGER NOT NULL DEFAULT 0,
+    settings   BLOB NOT NULL,               -- MessagePack of what was said when it was added
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL
+  ) STRICT;
+
+  -- Where a room of a project, or a room kept ready, works.
+  CREATE TABLE workspaces (
+    notebook_id TEXT PRIMARY KEY REFERENCES rooms ON DELETE CASCADE,
+    project_id  TEXT REFERENCES projects ON DELETE SET NULL, -- NULL: of no project, or it was removed
+    slot        TEXT UNIQUE,                -- place in the pool, while warming or pooled: at most one room in each
+    folder      TEXT NOT NULL,
+    branch      TEXT,
+    base        TEXT,                       -- commit that the branch began at
+    owner       TEXT,                       -- client instance that claimed it
+    interactive INTEGER NOT NULL DEFAULT 0,
+    lease_until INTEGER,                    -- of a draft without peers
+    trusted     INTEGER NOT NULL DEFAULT 0, -- of a project that was removed
+    detail      BLOB NOT NULL               -- MessagePack {fingerprint, settings, files}
+  ) STRICT;
+  CREATE INDEX workspaces_by_project ON workspaces (project_id);
+
+  -- Kernelspecs that new notebooks used: those of the last day are kept ready.
+  CREATE TABLE kernel_use (name TEXT PRIMARY KEY, used_at INTEGER NOT NULL) STRICT;
+
+  -- The table of steps (rooms/room-state.ts). Nothing else can be committed.
+  CREATE TRIGGER room_state_steps BEFORE UPDATE OF state ON rooms
+  WHEN NEW.state IS NOT NULL AND NEW.state IS NOT OLD.state AND (
+    NEW.generation IS NOT OLD.generation + 1
+    OR OLD.state || ' ' || NEW.state NOT IN (
+      'warming pooled', 'warming discarded', 'pooled draft', 'pooled discarded', 'draft active', 'draft pooled',
+      'draft discarded', 'active evicted', 'active archived', 'evicted active', 'evicted archived'))
+  BEGIN SELECT RAISE(ABORT, 'a room cannot take this step'); END;
+
+  -- A standby exists for no other rooms than those in warming or pooled: those that have a place in the pool.
+  CREATE TRIGGER room_state_slots BEFORE UPDATE OF state ON rooms
+  WHEN (NEW.state IN ('warming', 'pooled')) IS NOT
+    EXISTS (SELECT 1 FROM workspaces WHERE notebook_id = NEW.notebook_id AND slot IS NOT NULL)
+  BEGIN SELECT RAISE(ABORT, 'a room has a place in the pool exactly while it is warming or pooled'); END;
+
+  -- Rooms that nobody works in yet hold no user change: the first one makes them active in the same transaction.
+  CREATE TRIGGER no_edit_before_active BEFORE INSERT ON doc_updates
+  WHEN (SELECT state FROM rooms WHERE notebook_id = NEW.notebook_id) IN ('warming', 'pooled', 'draft', 'discarded')
+  BEGIN SELECT RAISE(ABORT, 'a room is edited that is not active'); END;
+  CREATE TRIGGER no_execution_before_active BEFORE INSERT ON executions
+  WHEN (SELECT state FROM rooms WHERE notebook_id = NEW.notebook_id) IN ('warming', 'pooled', 'draft', 'discarded')
+  BEGIN SELECT RAISE(ABORT, 'something runs in a room that is not active'); END;
+
+  -- One kernel belongs to one room for life.
+  CREATE TRIGGER kernels_stay BEFORE UPDATE OF notebook_id ON kernels
+  WHEN NEW.notebook_id IS NOT OLD.notebook_id
+  BEGIN SELECT RAISE(ABORT, 'a kernel cannot move to another room'); END;
+  `,
 ]

@@ -10,6 +10,7 @@ import * as frames from '../../protocol/frames.ts'
 import { HostEvent, HostHello, HostWelcome, hostMethods } from '../../protocol/kernel-host.ts'
 import { methods, Operation } from '../../protocol/methods.ts'
 import * as notebook from '../../protocol/notebook.ts'
+import { DaemonEvent } from '../../protocol/projects.ts'
 import { scopes } from '../../protocol/scopes.ts'
 import { PROTOCOL_HIGHEST, PROTOCOL_LOWEST } from '../../protocol/version.ts'
 import { preamble } from '../../protocol/wire/preamble.ts'
@@ -164,6 +165,7 @@ describe('PROTOCOL.md', () => {
       options.map((option) => [tagOf(option, 'type'), fields(option, 'type')])
     expect(table('durable event')).toEqual(rows(DurableEvent.options))
     expect(table('transient event')).toEqual(rows(TransientEvent.options))
+    expect(table('daemon event')).toEqual(rows(DaemonEvent.options))
   })
 
   it('shows the shapes and their states', () => {

@@ -79,6 +79,8 @@ export class ManualClock implements Clock {
 
 const noKernels: KernelProvider = {
   specs: () => Promise.resolve([]),
+  environment: () => Promise.resolve({}),
+  program: () => Promise.resolve(''),
   choose: () =>
     Promise.resolve({
       name: 'javascript',

@@ -1,0 +1,256 @@
+/**
+ * Claims: how somebody gets a room of a project. One at a time for each project, in this order: an own draft; a pooled room; the room
+ * that is being made; a cold one. Whatever was begun is undone when the claim is called off, at whatever wait that happens, until the
+ * last step; only then is the next room warmed, without waiting for it.
+ */
+import type { ClientInstance } from '../../protocol/ids.ts'
+import type { MethodArguments } from '../../protocol/methods.ts'
+import type { Claim } from '../../protocol/projects.ts'
+import type { ProjectsContext } from './context.ts'
+import type { Drafts } from './drafts.ts'
+import type { Pool } from './pool.ts'
+import type { Fetched, Project } from './project.ts'
+import { updateProject } from './project-rows.ts'
+import { endKernel, fillWorkspace, presentNotes, projectSpec, refreshWorkspace } from './rooms-of-project.ts'
+import type { Tier, TierRoom } from './tier.ts'
+import { messageOf } from './words.ts'
+
+export type ClaimRequest = Omit<MethodArguments<'claim_room'>, 'project'>
+
+export interface ClaimParts {
+  readonly context: ProjectsContext
+  readonly tier: Tier
+  readonly drafts: Drafts
+  poolOf(project: Project): Pool
+}
+
+interface Got {
+  readonly tier: TierRoom
+  readonly how: Claim['claim']
+  /** Undoes the getting. */
+  readonly undo: () => Promise<void>
+}
+
+export class Claims {
+  readonly #parts: ClaimParts
+
+  constructor(parts: ClaimParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Gives a room in `draft` to the client instance. Rejects `project_not_ready`, GitError, `kernel_not_found`, and the signal's reason
+   * when it is aborted; then pool and disk are as before.
+   */
+  claim(project: Project, owner: ClientInstance, request: ClaimRequest, signal: AbortSignal): Promise<Claim> {
+    project.mustBeReady()
+    return project.claims.run(() => this.#claim(project, owner, request, signal), signal)
+  }
+
+  async #claim(
+    project: Project,
+    owner: ClientInstance,
+    request: ClaimRequest,
+    signal: AbortSignal,
+  ): Promise<Claim> {
+    const { context } = this.#parts
+    project.mustBeReady()
+    // First of all: whoever looks for unused projects must not take this one for one.
+    project.record.usedAt = context.clock.now()
+    const pool = this.#parts.poolOf(project)
+    const start = context.clock.now()
+    const got = await this.#get(project, pool, owner, request, signal)
+    try {
+      signal.throwIfAborted()
+      const claim = await this.#finish(project, pool, got, request, signal)
+      signal.throwIfAborted()
+      const { standby, fetch_ms, stale } = claim
+      context.log.info(
+        {
+          project: project.record.name,
+          room: got.tier.id,
+          claim: got.how,
+          standby,
+          fetch_ms,
+          ms: context.clock.now() - start,
+          ...(stale === undefined ? {} : { stale }),
+        },
+        'claim',
+      )
+      this.#parts.drafts.given(got.tier)
+      pool.ensure()
+      return claim
+    } catch (error) {
+      await got.undo()
+      pool.ensure()
+      throw error
+    }
+  }
+
+  async #get(
+    project: Project,
+    pool: Pool,
+    owner: ClientInstance,
+    request: ClaimRequest,
+    signal: AbortSignal,
+  ): Promise<Got> {
+    const exclude = new Set(request.exclude)
+    if (request.interactive && !request.skip_warm) {
+      const draft = this.#parts.drafts.own(project, owner, request.settings, exclude)
+      if (draft) return { tier: draft, how: 'draft', undo: async () => this.#parts.drafts.given(draft) }
+    }
+    if (!request.skip_warm && request.settings.kernel === undefined) {
+      const pooled = pool.take(exclude)
+      if (pooled) return this.#own(project, pool, pooled, 'warm', owner, request)
+      const joined = await this.#parts.context.steps.wait('join', () => pool.join(signal))
+      if (joined) {
+        const { state } = joined.room.record
+        return this.#own(project, pool, joined, state === 'pooled' ? 'warm' : 'joined', owner, request)
+      }
+      signal.throwIfAborted()
+    }
+    return this.#cold(project, owner, request, signal)
+  }
+
+  /** Out of the pool and into the owner's hands, before any other wait. */
+  async #own(
+    project: Project,
+    pool: Pool,
+    tier: TierRoom,
+    how: Claim['claim'],
+    owner: ClientInstance,
+    request: ClaimRequest,
+  ): Promise<Got> {
+    const undo = (): Promise<void> => this.#giveBack(pool, tier)
+    try {
+      await this.#parts.context.steps.wait('take', () => this.#become(project, tier, owner, request))
+    } catch (error) {
+      await undo()
+      throw error
+    }
+    return { tier, how, undo }
+  }
+
+  /** A claim that came to nothing: the room goes back to where it was, or is discarded where its place is taken. */
+  async #giveBack(pool: Pool, tier: TierRoom): Promise<void> {
+    const { tier: rooms } = this.#parts
+    // Somebody attached and worked meanwhile: it is a room now.
+    if (!tier.untouched) return
+    const place = tier.room.record.state === 'draft' && !tier.room.fault ? pool.place(tier) : null
+    if (place === null) {
+      pool.forget(tier)
+      return rooms.discard(tier, 'its claim was called off')
+    }
+    try {
+      await rooms.backToPool(tier, place.slot)
+    } catch (error) {
+      pool.forget(tier)
+      this.#parts.context.log.warn(
+        { room: tier.id, reason: messageOf(error) },
+        'a room could not go back to the pool',
+      )
+    }
+  }
+
+  async #cold(
+    project: Project,
+    owner: ClientInstance,
+    request: ClaimRequest,
+    signal: AbortSignal,
+  ): Promise<Got> {
+    const { context, tier: rooms } = this.#parts
+    const { steps, kernels } = context
+    const wanted = request.settings.kernel
+    const spec = await steps.wait('cold: kernelspec', () =>
+      wanted === undefined ? projectSpec(context, project) : kernels.choose({ name: wanted }),
+    )
+    signal.throwIfAborted()
+    const tier = await steps.wait('cold: row', () =>
+      rooms.make(project, { spec, kernel_name: spec.name, slot: 'claim' }, [updateProject(project.record)]),
+    )
+    const undo = (): Promise<void> => rooms.discard(tier, 'its claim was called off')
+    try {
+      signal.throwIfAborted()
+      const { commit } = await this.#source(project, request, signal)
+      await fillWorkspace(context, tier, commit, signal)
+      signal.throwIfAborted()
+      await steps.wait('cold: draft', () => this.#become(project, tier, owner, request))
+      return { tier, how: 'cold', undo }
+    } catch (error) {
+      await undo()
+      throw error
+    }
+  }
+
+  #become(project: Project, tier: TierRoom, owner: ClientInstance, request: ClaimRequest): Promise<void> {
+    const { interactive, settings } = request
+    const lease = this.#parts.drafts.leaseEnd()
+    return this.#parts.tier.claim(tier, { owner, interactive, settings, lease }, [
+      updateProject(project.record),
+    ])
+  }
+
+  /** The commit to be at; with uncommitted changes when they are wanted. */
+  async #source(project: Project, request: ClaimRequest, signal: AbortSignal): Promise<Fetched> {
+    const { steps } = this.#parts.context
+    const fetched = await steps.wait('fetch', () => project.fetch({ force: request.force_fetch, signal }))
+    if (!request.settings.include_uncommitted) return fetched
+    const commit = await steps.wait('snapshot', () => project.snapshot(fetched.commit, signal))
+    return { ...fetched, commit }
+  }
+
+  /** Brings it up to date, replaces a standby that was started from something else, and says how it is. */
+  async #finish(
+    project: Project,
+    pool: Pool,
+    got: Got,
+    request: ClaimRequest,
+    signal: AbortSignal,
+  ): Promise<Claim> {
+    const { context, tier: rooms, drafts } = this.#parts
+    const { steps } = context
+    const { tier } = got
+    const fetched = await this.#source(project, request, signal)
+    if (got.how !== 'cold' && !(got.how === 'draft' && (await drafts.holdsFiles(tier)))) {
+      const changed = await refreshWorkspace(context, tier, fetched.commit, signal)
+      await steps.wait('save', () => rooms.save(tier))
+      signal.throwIfAborted()
+      if (changed.length > 0) await this.#replaceStandby(pool, tier, changed)
+      else if (got.how === 'warm' && tier.standby === 'missing') this.#bootInBackground(pool, tier)
+    }
+    const uncommitted = request.settings.include_uncommitted
+      ? 0
+      : await steps.wait('uncommitted', () => project.uncommitted(fetched.commit, signal))
+    const notes = await steps.wait('notes', () => presentNotes(tier))
+    return {
+      notebook_id: tier.id,
+      project: project.summary(),
+      workspace: tier.workspace.folder,
+      branch: tier.workspace.branch ?? '',
+      claim: got.how,
+      standby: tier.standby,
+      ...(fetched.stale === null ? {} : { stale: fetched.stale }),
+      fetch_ms: fetched.ms,
+      uncommitted,
+      notes,
+    }
+  }
+
+  async #replaceStandby(pool: Pool, tier: TierRoom, changed: readonly string[]): Promise<void> {
+    const { context } = this.#parts
+    context.log.info({ room: tier.id, changed }, 'the standby was started from something else: replaced')
+    await context.steps.wait('end standby', () => endKernel(tier.room, `${changed[0]} changed`))
+    this.#bootInBackground(pool, tier)
+  }
+
+  /** The claim does not wait for it; whoever attaches sees the kernel starting. */
+  #bootInBackground(pool: Pool, tier: TierRoom): void {
+    const { context } = this.#parts
+    pool.boot(tier).catch((error: unknown) => {
+      context.log.warn(
+        { room: tier.id, reason: messageOf(error) },
+        'the standby of a claimed room did not start',
+      )
+    })
+  }
+}

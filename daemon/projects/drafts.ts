@@ -1,0 +1,142 @@
+/**
+ * Drafts: rooms that were claimed and in which nothing has happened. A draft belongs to the client instance that claimed it, and is
+ * leased: 15 minutes after its last peer left it goes back to the pool, or away. Files that somebody put into it keep it from being
+ * given to another; they are kept when it goes.
+ */
+import type { ClientInstance, NotebookId } from '../../protocol/ids.ts'
+import type { ClaimSettings } from '../../protocol/projects.ts'
+import type { ProjectsContext } from './context.ts'
+import { userFiles } from './kept-files.ts'
+import type { Pool } from './pool.ts'
+import type { Project } from './project.ts'
+import { otherKernel } from './rooms-of-project.ts'
+import type { Tier, TierRoom } from './tier.ts'
+import { messageOf } from './words.ts'
+import { updateWorkspace } from './workspace-rows.ts'
+
+export const LEASE_MS = 15 * 60_000
+
+export class Drafts {
+  readonly #context: ProjectsContext
+  readonly #tier: Tier
+  readonly #poolOf: (project: Project) => Pool
+  /** Cancels the end of a lease. */
+  readonly #leases = new Map<NotebookId, () => void>()
+
+  constructor(context: ProjectsContext, tier: Tier, poolOf: (project: Project) => Pool) {
+    this.#context = context
+    this.#tier = tier
+    this.#poolOf = poolOf
+  }
+
+  leaseEnd(): number {
+    return this.#context.clock.now() + LEASE_MS
+  }
+
+  /** The newest draft of this client instance in which nothing has happened and nothing was set; taken off its lease. */
+  own(
+    project: Project,
+    owner: ClientInstance,
+    settings: ClaimSettings,
+    exclude: ReadonlySet<NotebookId>,
+  ): TierRoom | null {
+    const own = this.#tier
+      .of(project.record.id)
+      .filter(({ room, workspace, leaving, id }) => {
+        if (leaving || exclude.has(id) || room.record.state !== 'draft' || room.fault) return false
+        if (workspace.owner !== owner || !workspace.interactive || otherKernel(room)) return false
+        return sameSettings(workspace.detail.settings, settings)
+      })
+      .sort((a, b) => b.room.record.created_at - a.room.record.created_at)
+    const draft = own[0] ?? null
+    if (draft) this.#endLease(draft.id)
+    return draft
+  }
+
+  /** It was given to its owner: from now on its lease runs whenever nobody is in it. */
+  given(tier: TierRoom): void {
+    tier.letGo()
+    this.peersChanged(tier)
+  }
+
+  peersChanged(tier: TierRoom): void {
+    if (tier.room.record.state !== 'draft' || tier.leaving || tier.room.peers.size > 0) {
+      this.#endLease(tier.id)
+      return
+    }
+    if (this.#leases.has(tier.id)) return
+    const until = this.leaseEnd()
+    tier.workspace.leaseUntil = until
+    this.#leases.set(
+      tier.id,
+      this.#context.clock.after(LEASE_MS, () => {
+        this.#leases.delete(tier.id)
+        this.expire(tier).catch((error: unknown) => {
+          this.#context.log.warn(
+            { room: tier.id, reason: messageOf(error) },
+            'a draft could not be taken back',
+          )
+        })
+      }),
+    )
+    // Told to the store for who reads it; what counts is the timer, and drafts do not survive the process.
+    this.#context.store.write([updateWorkspace(tier.workspace)]).catch((error: unknown) => {
+      this.#context.log.warn({ room: tier.id, reason: messageOf(error) }, 'a lease was not written')
+    })
+  }
+
+  graduated(notebookId: NotebookId): void {
+    this.#endLease(notebookId)
+  }
+
+  /** Something lies in its workspace that is not the project's. */
+  async holdsFiles(tier: TierRoom): Promise<boolean> {
+    return (await userFiles(tier.workspace.folder)).length > 0
+  }
+
+  /** The lease is over: back to the pool where there is room and it is as it was, else away. Does nothing when somebody came. */
+  async expire(tier: TierRoom): Promise<void> {
+    const { steps } = this.#context
+    if (!this.#abandoned(tier)) return
+    const reusable = await steps.wait('expire: look', () => this.#reusable(tier))
+    if (!this.#abandoned(tier)) return
+    const { project } = tier
+    const pool = project && reusable ? this.#poolOf(project) : null
+    const place = pool?.place(tier) ?? null
+    if (place === null) {
+      await steps.wait('expire: discard', () => this.#tier.discard(tier, 'nobody was in it for 15 minutes'))
+      return
+    }
+    try {
+      await steps.wait('expire: pool', () => this.#tier.backToPool(tier, place.slot))
+    } catch (error) {
+      pool?.forget(tier)
+      throw error
+    }
+  }
+
+  dispose(): void {
+    for (const cancel of this.#leases.values()) cancel()
+    this.#leases.clear()
+  }
+
+  #endLease(notebookId: NotebookId): void {
+    this.#leases.get(notebookId)?.()
+    this.#leases.delete(notebookId)
+  }
+
+  #abandoned(tier: TierRoom): boolean {
+    const { room, leaving } = tier
+    return !leaving && room.record.state === 'draft' && room.peers.size === 0 && !room.pending && !room.fault
+  }
+
+  async #reusable(tier: TierRoom): Promise<boolean> {
+    const { settings } = tier.workspace.detail
+    const plain = settings.kernel === undefined && !settings.include_uncommitted && !otherKernel(tier.room)
+    return plain && tier.workspace.base !== null && !(await this.holdsFiles(tier))
+  }
+}
+
+function sameSettings(a: ClaimSettings, b: ClaimSettings): boolean {
+  return a.kernel === b.kernel && (a.include_uncommitted ?? false) === (b.include_uncommitted ?? false)
+}

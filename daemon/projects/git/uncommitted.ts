@@ -1,0 +1,107 @@
+/**
+ * What the user's working copy holds beyond its last commit. It is looked at through the cache's git folder with a copy of the index:
+ * nothing is written there, and nothing runs that its own configuration names (a file system monitor, a filter).
+ */
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Source } from '../source.ts'
+import type { Cache } from './cache.ts'
+import { GitError } from './errors.ts'
+import type { Git } from './git.ts'
+
+export interface LocalLook {
+  readonly git: Git
+  readonly cache: Cache
+  readonly source: Extract<Source, { kind: 'local' }>
+  /** The commit that the cache's tip is: the working copy's HEAD when it was fetched. */
+  readonly commit: string
+  readonly signal?: AbortSignal | undefined
+}
+
+/** How many files of the working copy differ from the commit or are new; ignored ones do not count. */
+export async function countUncommitted(look: LocalLook): Promise<number> {
+  if (look.source.bare) return 0
+  return withIndex(look, async (env) => {
+    const out = await look.git.run(
+      ['status', '--porcelain=v1', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=all'],
+      { ...options(look, env), what: `${look.source.folder} could not be looked at` },
+    )
+    return out.split('\0').filter((entry) => entry !== '').length
+  })
+}
+
+/**
+ * The working copy as a commit on top of its HEAD, in the cache only: what `--include-uncommitted` starts from. The commit itself
+ * where there is nothing to take along.
+ */
+export async function snapshotUncommitted(look: LocalLook): Promise<string> {
+  if (look.source.bare) return look.commit
+  return withIndex(look, async (env) => {
+    const what = `the changes in ${look.source.folder} could not be taken along`
+    await look.git.run(['add', '--all', '--', '.'], { ...options(look, env), what })
+    const tree = (await look.git.run(['write-tree'], { ...options(look, env), what })).trim()
+    const before = await look.git.run(['rev-parse', `${look.commit}^{tree}`], { ...options(look, env), what })
+    if (tree === before.trim()) return look.commit
+    const commit = await look.git.run(
+      ['commit-tree', tree, '-p', look.commit, '-m', 'Uncommitted changes of the working copy'],
+      {
+        ...options(look, { ...env, ...author }),
+        what,
+      },
+    )
+    const name = commit.trim()
+    // Named by a ref, so that a workspace can fetch it.
+    await look.git.run(['update-ref', 'refs/roomd/snapshot', name], { ...options(look, env), what })
+    return name
+  })
+}
+
+const author = {
+  GIT_AUTHOR_NAME: 'roomd',
+  GIT_AUTHOR_EMAIL: 'roomd@localhost',
+  GIT_COMMITTER_NAME: 'roomd',
+  GIT_COMMITTER_EMAIL: 'roomd@localhost',
+}
+
+function options(look: LocalLook, env: Record<string, string>) {
+  return { cwd: look.source.folder, signal: look.signal, env }
+}
+
+async function withIndex<T>(look: LocalLook, use: (env: Record<string, string>) => Promise<T>): Promise<T> {
+  const { cache, source } = look
+  const index = join(cache.folder, 'roomd-index')
+  const own = join(source.gitDir, 'index')
+  await rm(index, { force: true })
+  await rm(`${index}.lock`, { force: true })
+  await copyExcludes(source.gitDir, cache.folder)
+  const env = { GIT_DIR: cache.folder, GIT_WORK_TREE: source.folder, GIT_INDEX_FILE: index }
+  try {
+    // The user's index knows which files need not be read.
+    if (existsSync(own)) {
+      await copyFile(own, index)
+      try {
+        return await use(env)
+      } catch (error) {
+        // An index that is split over files does not work as a copy.
+        if (!(error instanceof GitError) || error.failure === 'no_git') throw error
+        await rm(index, { force: true })
+      }
+    }
+    const what = `${source.folder} could not be looked at`
+    await look.git.run(['read-tree', look.commit], { ...options(look, env), what })
+    return await use(env)
+  } finally {
+    await rm(index, { force: true })
+  }
+}
+
+/** `.git/info/exclude` holds patterns, no code. */
+async function copyExcludes(gitDir: string, cache: string): Promise<void> {
+  const target = join(cache, 'info', 'exclude')
+  await rm(target, { force: true })
+  const own = join(gitDir, 'info', 'exclude')
+  if (!existsSync(own)) return
+  await mkdir(dirname(target), { recursive: true })
+  await copyFile(own, target)
+}

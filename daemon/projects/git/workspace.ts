@@ -1,0 +1,212 @@
+/**
+ * The checkout of one room: a full clone of the project's cache (objects hard-linked where both lie on one file system) on a branch
+ * of its own, `roomd/<short id>`. It is complete by itself: deleting the cache takes nothing from it. Nothing in it points to the
+ * cache, and nothing pushed from it reaches the user's own folder: results are fetched from here.
+ */
+import { existsSync } from 'node:fs'
+import { appendFile, mkdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { NotebookId } from '../../../protocol/ids.ts'
+import { removeFolder } from '../folders.ts'
+import type { Source } from '../source.ts'
+import { withoutCredentials } from '../source.ts'
+import { type Cache, quoted } from './cache.ts'
+import { GitError } from './errors.ts'
+import type { Git } from './git.ts'
+import { fillLfs } from './lfs.ts'
+import { fillSubmodules } from './submodules.ts'
+
+/** Our own files of a workspace, inside its git folder so that no commit can hold them. */
+export function ownFolder(workspace: string): string {
+  return join(workspace, '.git', 'roomd')
+}
+
+export function branchOf(room: NotebookId): string {
+  return `roomd/${room.slice(0, 8)}`
+}
+
+export interface WorkspaceRequest {
+  readonly git: Git
+  readonly cache: Cache
+  readonly source: Source
+  readonly folder: string
+  readonly branch: string
+  /** Where the branch begins. */
+  readonly commit: string
+  /** Submodules may only be fetched for a trusted project: their addresses are the repository's own. */
+  readonly trusted: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Makes the checkout. Nothing is left of it when that fails. Returns what is not as it should be, in words. */
+export async function cloneWorkspace(request: WorkspaceRequest): Promise<string[]> {
+  const { cache, folder, signal } = request
+  try {
+    try {
+      return await clone(request)
+    } catch (error) {
+      if (
+        !(error instanceof GitError) ||
+        error.failure === 'no_space' ||
+        existsSync(join(cache.folder, 'HEAD'))
+      )
+        throw error
+      // The cache was taken away under us: made anew, once.
+      await removeFolder(folder)
+      await cache.fetch(signal)
+      return await clone(request)
+    }
+  } catch (error) {
+    await removeFolder(folder)
+    throw error
+  }
+}
+
+async function clone(request: WorkspaceRequest): Promise<string[]> {
+  const { git, cache, source, folder, branch, commit, signal } = request
+  await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
+  const what = `the workspace could not be made from ${cache.address}`
+  await git.run(['clone', '--quiet', '--local', '--no-checkout', '--template=', cache.folder, folder], {
+    cwd: dirname(folder),
+    what,
+    signal,
+  })
+  // What is on no branch comes with the objects; a shallow cache is cloned like a remote one.
+  if (existsSync(join(cache.folder, 'shallow'))) await fetchFromCache(git, cache, folder, what, signal)
+  await configure(git, source, folder, signal)
+  await git.run(['checkout', '--quiet', '--no-track', '-b', branch, commit], {
+    cwd: folder,
+    what,
+    signal,
+    env: { GIT_LFS_SKIP_SMUDGE: '1' },
+  })
+  await mkdir(ownFolder(folder), { recursive: true, mode: 0o700 })
+  return await fill(request)
+}
+
+/** What a checkout alone does not bring. */
+async function fill(request: WorkspaceRequest): Promise<string[]> {
+  return [...(await fillSubmodules(request)), ...(await fillLfs(request))]
+}
+
+/**
+ * Moves an untouched workspace to another commit: everything in it becomes as it is there. Only for rooms that hold no work; the
+ * files that setup made and git ignores stay.
+ */
+export async function moveWorkspace(request: WorkspaceRequest): Promise<string[]> {
+  const { git, cache, folder, commit, signal } = request
+  const what = 'the workspace could not be brought up to date'
+  await fetchFromCache(git, cache, folder, what, signal)
+  await git.run(['reset', '--quiet', '--hard', commit], {
+    cwd: folder,
+    what,
+    signal,
+    env: { GIT_LFS_SKIP_SMUDGE: '1' },
+  })
+  return await fill(request)
+}
+
+async function fetchFromCache(
+  git: Git,
+  cache: Cache,
+  folder: string,
+  what: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const refs = '+refs/roomd/*:refs/roomd/*'
+  await git.run(
+    [
+      'fetch',
+      '--quiet',
+      '--update-shallow',
+      '--no-write-fetch-head',
+      '--no-auto-maintenance',
+      cache.folder,
+      refs,
+    ],
+    { cwd: folder, what, signal },
+  )
+}
+
+/** Paths that differ between two commits that the repository has. */
+export async function changedPaths(
+  git: Git,
+  folder: string,
+  from: string,
+  to: string,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const out = await git.run(['diff', '--name-only', '-z', '--no-renames', '--no-ext-diff', from, to], {
+    cwd: folder,
+    what: 'the workspace could not be compared',
+    signal,
+  })
+  return out.split('\0').filter((path) => path !== '')
+}
+
+/**
+ * Where pushes and fetches go. A remote project keeps its remote, without credentials: the user's helper has them. For a local one,
+ * `origin` is the user's folder, for fetching only, and its own remote is `upstream`.
+ */
+async function configure(git: Git, source: Source, folder: string, signal?: AbortSignal): Promise<void> {
+  const file = join(folder, '.git', 'config')
+  const text = await readFile(file, 'utf8')
+  const start = text.indexOf('[remote "origin"]')
+  const kept = start < 0 ? text : text.slice(0, start)
+  const lines = [kept.trimEnd(), '[gc]', '\tauto = 0', '[remote "origin"]']
+  if (source.kind === 'remote') lines.push(`\turl = ${quoted(source.url)}`)
+  else {
+    lines.push(`\turl = ${quoted(source.folder)}`)
+    lines.push('\tpushurl = "(nothing is pushed into the working copy: fetch the branch from here)"')
+  }
+  lines.push('\tfetch = "+refs/heads/*:refs/remotes/origin/*"')
+  if (source.kind === 'local') lines.push(...(await fromWorkingCopy(git, source.folder, signal)))
+  await writeFile(file, `${lines.join('\n')}\n`)
+}
+
+/** What commits made here need of the working copy's own configuration: who commits, and the remote's address. */
+async function fromWorkingCopy(git: Git, folder: string, signal?: AbortSignal): Promise<string[]> {
+  const end = await git.end(
+    ['config', '--local', '--null', '--get-regexp', '^(user\\.(name|email)|remote\\.origin\\.url)$'],
+    { cwd: folder, what: `the configuration of ${folder} could not be read`, signal, answers: [1] },
+  )
+  const values = new Map(
+    end.stdout
+      .split('\0')
+      .filter((entry) => entry.includes('\n'))
+      .map((entry) => [entry.slice(0, entry.indexOf('\n')), entry.slice(entry.indexOf('\n') + 1)] as const),
+  )
+  const lines: string[] = []
+  const user = (['name', 'email'] as const).flatMap((field) => {
+    const value = values.get(`user.${field}`)
+    return value === undefined ? [] : [`\t${field} = ${quoted(value)}`]
+  })
+  if (user.length > 0) lines.push('[user]', ...user)
+  const upstream = values.get('remote.origin.url')
+  if (upstream !== undefined) {
+    lines.push('[remote "upstream"]', `\turl = ${quoted(withoutCredentials(upstream))}`)
+    lines.push('\tfetch = "+refs/heads/*:refs/remotes/upstream/*"')
+  }
+  return lines
+}
+
+/** Paths that git shall not show as new. */
+export async function excludePaths(workspace: string, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return
+  const file = join(workspace, '.git', 'info', 'exclude')
+  await mkdir(dirname(file), { recursive: true })
+  await appendFile(
+    file,
+    `${paths.map((path) => `/${path.replaceAll(/([*?[\]\\!#])/g, '\\$1')}`).join('\n')}\n`,
+  )
+}
+
+/** From here on, files that are newer are the user's. */
+export async function markPrepared(workspace: string): Promise<void> {
+  const file = join(ownFolder(workspace), 'prepared')
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  await rm(file, { force: true })
+  await writeFile(file, '')
+  const now = new Date()
+  await utimes(file, now, now)
+}

@@ -1,0 +1,100 @@
+/**
+ * Nothing warm survives a daemon. In order, before any request on rooms or projects is served: programs of the last daemon are ended;
+ * every warming, pooled and draft row becomes discarded, so that no kernel of such a room is adopted as anybody's; and, once kernels
+ * are adopted and the unwanted ones ended, what is left of those rooms goes. What had graduated is not touched.
+ */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ClientInstance, NotebookId, ProjectId } from '../../protocol/ids.ts'
+import { type RoomState, step } from '../rooms/room-state.ts'
+import type { ProjectsContext } from './context.ts'
+import { removeFolder } from './folders.ts'
+import type { Tier } from './tier.ts'
+import { messageOf } from './words.ts'
+
+interface Row {
+  notebook_id: string
+  state: RoomState
+  generation: number
+  working_dir: string
+  folder: string | null
+  project_id: string | null
+  owner: string | null
+}
+
+export interface Retired {
+  readonly notebookId: NotebookId
+  readonly folder: string
+  readonly project: ProjectId | null
+  readonly owner: ClientInstance | null
+}
+
+/** Rows first. Returns whose folders have to go. Also what an earlier retirement left behind. */
+export async function retireRows(context: ProjectsContext): Promise<Retired[]> {
+  const rows = context.store.all<Row>(
+    `SELECT rooms.notebook_id, rooms.state, rooms.generation, rooms.working_dir, workspaces.folder, workspaces.project_id,
+       workspaces.owner
+     FROM rooms LEFT JOIN workspaces USING (notebook_id)
+     WHERE rooms.state IN ('warming', 'pooled', 'draft', 'discarded')`,
+  )
+  await Promise.all(
+    rows.map((row) => {
+      if (row.state === 'discarded') return Promise.resolve()
+      return context.store.write([
+        { sql: 'UPDATE workspaces SET slot = NULL WHERE notebook_id = ?', values: [row.notebook_id] },
+        step({ ...row }, 'discarded'),
+      ])
+    }),
+  )
+  return rows.map((row) => ({
+    notebookId: NotebookId.parse(row.notebook_id),
+    folder: row.folder ?? row.working_dir,
+    project: row.project_id === null ? null : ProjectId.parse(row.project_id),
+    owner: row.owner === null ? null : ClientInstance.parse(row.owner),
+  }))
+}
+
+/** Folders and what is left of the rows. Errors of one do not hold up the others: the next start, or sweep, tries again. */
+export async function clearRetired(
+  context: ProjectsContext,
+  tier: Tier,
+  retired: readonly Retired[],
+): Promise<void> {
+  const reason = 'the daemon was started again'
+  await Promise.all(
+    retired.map(async ({ notebookId, folder, owner, project }) => {
+      try {
+        tier.remember(
+          notebookId,
+          `room ${notebookId} was a draft in which nothing had happened, and ${reason}; claim a room again`,
+        )
+        const kept = await tier.clear(notebookId, folder, project)
+        if (owner === null) return
+        context.tell({
+          type: 'draft_retired',
+          notebook_id: notebookId,
+          client_instance: owner,
+          reason,
+          ...(kept === null ? {} : { kept }),
+        })
+      } catch (error) {
+        context.log.warn(
+          { room: notebookId, reason: messageOf(error) },
+          'what was left of a retired room is still there',
+        )
+      }
+    }),
+  )
+}
+
+/** Workspaces whose room is not known: a daemon that died between a folder and its row. */
+export async function removeStrayFolders(context: ProjectsContext): Promise<void> {
+  const { workspaces } = context.places
+  const names = await readdir(workspaces).catch(() => [])
+  for (const name of names) {
+    const id = NotebookId.safeParse(name)
+    if (!id.success) continue
+    const known = context.store.get('SELECT 1 FROM rooms WHERE notebook_id = ?', id.data)
+    if (known === undefined) await removeFolder(join(workspaces, name))
+  }
+}

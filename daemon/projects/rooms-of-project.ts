@@ -1,0 +1,289 @@
+/**
+ * How a room of a project comes to have its workspace, and how its kernel is started: the same way for one that waits in the pool and
+ * for one that somebody has asked for. Setup, kernel, preload, in this order; each start asks anew what has to be done.
+ */
+import { mkdir } from 'node:fs/promises'
+import { RoomdError } from '../../protocol/errors.ts'
+import type { KernelSpecSummary } from '../../protocol/methods.ts'
+import type { Kernel } from '../kernels/kernel.ts'
+import type { KernelStart } from '../rooms/hooks.ts'
+import type { Room } from '../rooms/room.ts'
+import type { RoomRecord } from '../rooms/room-record.ts'
+import type { ProjectsContext } from './context.ts'
+import { dataPlaces, linkData } from './data-links.ts'
+import { differences, type Fingerprint, fingerprintOf, isLockFile } from './fingerprint.ts'
+import {
+  changedPaths,
+  cloneWorkspace,
+  markPrepared,
+  moveWorkspace,
+  ownFolder,
+  type WorkspaceRequest,
+} from './git/workspace.ts'
+import { interpreterOf } from './interpreter.ts'
+import { preload } from './preload.ts'
+import type { Project } from './project.ts'
+import { clearStamp, runSetup } from './setup.ts'
+import { standbyOf, type TierRoom } from './tier.ts'
+import { readWorkspace, updateWorkspace, type Workspace } from './workspace-rows.ts'
+
+/** Which kernelspec a project's rooms have. */
+export async function projectSpec(context: ProjectsContext, project: Project): Promise<KernelSpecSummary> {
+  const { settings, record } = project
+  if (settings.kernel !== null) return context.kernels.choose({ name: settings.kernel })
+  if (record.trusted && interpreterOf(record.source, settings) !== null)
+    return context.kernels.choose({ language: 'python' })
+  return context.kernels.choose({})
+}
+
+/** Clones the workspace and puts the data in it. Leaves no folder behind when it fails. */
+export async function fillWorkspace(
+  context: ProjectsContext,
+  tier: TierRoom,
+  commit: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const project = mustHaveProject(tier)
+  const { workspace } = tier
+  const { steps } = context
+  const request = workspaceRequest(context, project, workspace, commit, signal)
+  const notes = await steps.wait('clone', () => project.inCache(() => cloneWorkspace(request), signal))
+  notes.push(...(await steps.wait('data', () => linkProjectData(project, workspace))))
+  await markPrepared(workspace.folder)
+  workspace.base = commit
+  workspace.detail = { ...workspace.detail, notes }
+}
+
+/**
+ * Brings an untouched workspace to a commit, and says what changed of that which its kernel was started from. Nothing is done where
+ * the commit is the same and so are the settings.
+ */
+export async function refreshWorkspace(
+  context: ProjectsContext,
+  tier: TierRoom,
+  commit: string,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const project = mustHaveProject(tier)
+  const { workspace } = tier
+  const { steps, git } = context
+  const { fingerprint, files } = workspace.detail
+  const changed: string[] = []
+  const base = workspace.base
+  if (base !== commit) {
+    const request = workspaceRequest(context, project, workspace, commit, signal)
+    const notes = await steps.wait('move', () => project.inCache(() => moveWorkspace(request), signal))
+    notes.push(...(await linkProjectData(project, workspace)))
+    await clearStamp(workspace.folder)
+    await markPrepared(workspace.folder)
+    const paths =
+      base === null
+        ? []
+        : await steps.wait('compare', () => changedPaths(git, workspace.folder, base, commit, signal))
+    const loaded = files === null ? null : new Set(files)
+    changed.push(...paths.filter((path) => isLockFile(path) || loaded === null || loaded.has(path)))
+    workspace.base = commit
+    workspace.detail = { ...workspace.detail, notes }
+  }
+  if (fingerprint !== null) {
+    try {
+      const now = await presentFingerprint(context, project, tier.room, kernelName(tier.room), new Map())
+      changed.push(...differences(withoutFiles(fingerprint), now))
+    } catch (error) {
+      if (!(error instanceof RoomdError)) throw error
+      // Kernelspec or interpreter are gone: what was started from them goes too, and the next start says why.
+      changed.push(error.message)
+    }
+  }
+  return changed
+}
+
+/** What a claim is told about things that are not as they should be. */
+export async function presentNotes(tier: TierRoom): Promise<string[]> {
+  const project = mustHaveProject(tier)
+  const { notes } = await dataPlaces(project.record.source, project.settings.data)
+  return [...new Set([...tier.workspace.detail.notes, ...notes])]
+}
+
+/** Throws `forbidden`: nothing of an untrusted project runs, not even a kernel in its folder. */
+export function mustBeTrusted(project: Project | null, workspace: Workspace): void {
+  if (project ? project.record.trusted : workspace.trusted) return
+  const name = project?.record.name ?? 'of this room'
+  throw new RoomdError(
+    'forbidden',
+    project
+      ? `the project ${name} is not trusted: nothing of it runs, not even a kernel. Look at it, then: roomd project trust ${project.record.id.slice(0, 8)}`
+      : 'the project of this room was removed and had not been trusted; add it again and trust it to run something here',
+    { cause: { project: project?.record.id ?? null } },
+  )
+}
+
+/** Before a kernel starts in the room: setup, and what the kernel gets. */
+export async function startInWorkspace(
+  context: ProjectsContext,
+  project: Project | null,
+  room: Room,
+  workspace: Workspace,
+  kernel: string,
+  signal: AbortSignal,
+): Promise<KernelStart> {
+  mustBeTrusted(project, workspace)
+  const standby = isWaiting(room.record)
+  if (project === null) return { standby }
+  const { settings, record } = project
+  const interpreter = ownKernel(project, room) ? interpreterOf(record.source, settings) : null
+  const own = { ...settings.env, ...aboutProject(project, workspace) }
+  const files = await context.steps.wait('fingerprint', () => lockFiles(context, workspace, signal))
+  const fingerprint = await presentFingerprint(context, project, room, kernel, files)
+  const environment = { ...(await context.kernels.environment()), ...own }
+  const done = await context.steps.wait('setup', () =>
+    runSetup({
+      deputies: context.deputies,
+      workspace: workspace.folder,
+      commit: workspace.base ?? '',
+      fingerprint,
+      commands: settings.setup,
+      environment,
+      signal,
+    }),
+  )
+  if (done === 'ran' && room.record.state !== 'active') await markPrepared(workspace.folder)
+  workspace.detail = { ...workspace.detail, fingerprint }
+  return { env: own, standby, ...(interpreter === null ? {} : { interpreter }) }
+}
+
+/** In the fresh kernel, before anything else: preload, and what it has loaded. */
+export async function preloadInto(
+  context: ProjectsContext,
+  project: Project | null,
+  room: Room,
+  workspace: Workspace,
+  kernel: Kernel,
+  signal: AbortSignal,
+): Promise<void> {
+  if (project === null || !ownKernel(project, room)) return
+  const { files, notes } = await context.steps.wait('preload', () =>
+    preload(kernel, project.settings.preload, signal),
+  )
+  for (const note of notes) context.log.warn({ room: room.id, project: project.record.name }, note)
+  const kept = workspace.detail.notes.filter((note) => !note.startsWith('preload '))
+  workspace.detail = {
+    ...workspace.detail,
+    files: files === null ? null : [...files],
+    notes: [...kept, ...notes],
+  }
+  await context.store.write([updateWorkspace(workspace)])
+}
+
+/** A room of a project that is in work: its workspace as the store has it. */
+export function storedWorkspace(context: ProjectsContext, room: Room): Workspace | null {
+  return readWorkspace(context.store, room.id)
+}
+
+export function isWaiting(record: RoomRecord): boolean {
+  return record.state === 'warming' || record.state === 'pooled'
+}
+
+/** Ends the kernel of a room if it has or gets one. */
+export async function endKernel(room: Room, reason: string): Promise<void> {
+  if (standbyOf(room) === 'missing' && !room.presentKernel) return
+  await room.slot.end('shutdown', reason, 500)
+}
+
+/** Whether the room has the project's own kernel: another kernel gets neither its interpreter nor its preload. */
+function ownKernel(project: Project, room: Room): boolean {
+  const { settings } = project
+  const name = room.record.kernel_name
+  return settings.kernel === null ? name === null || !otherKernel(room) : name === settings.kernel
+}
+
+/** A kernel that somebody chose for this room. */
+export function otherKernel(room: Room): boolean {
+  const spec = room.document.metadata.kernelspec as { name?: unknown } | undefined
+  return room.record.kernel_name !== spec?.name
+}
+
+function kernelName(room: Room): string {
+  const spec = room.document.metadata.kernelspec as { name?: unknown } | undefined
+  return room.record.kernel_name ?? String(spec?.name ?? '')
+}
+
+async function presentFingerprint(
+  context: ProjectsContext,
+  project: Project,
+  room: Room,
+  kernel: string,
+  files: ReadonlyMap<string, string>,
+): Promise<Fingerprint> {
+  const { settings, record } = project
+  const interpreter = ownKernel(project, room) ? interpreterOf(record.source, settings) : null
+  const { language } = await context.kernels.choose({ name: kernel })
+  return fingerprintOf({
+    settings,
+    interpreter: interpreter ?? (await context.kernels.program(kernel)),
+    kernel,
+    language,
+    files,
+  })
+}
+
+function withoutFiles(fingerprint: Fingerprint): Fingerprint {
+  return Object.fromEntries(Object.entries(fingerprint).filter(([name]) => !name.startsWith('file ')))
+}
+
+async function lockFiles(
+  context: ProjectsContext,
+  workspace: Workspace,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  const out = await context.git.run(['ls-files', '--stage', '-z'], {
+    cwd: workspace.folder,
+    what: 'the workspace could not be looked at',
+    signal,
+  })
+  const files = new Map<string, string>()
+  for (const entry of out.split('\0')) {
+    const match = /^\d+ ([0-9a-f]+) \d\t([\s\S]+)$/.exec(entry)
+    if (match?.[1] && match[2] && isLockFile(match[2])) files.set(match[2], match[1])
+  }
+  return files
+}
+
+async function linkProjectData(project: Project, workspace: Workspace): Promise<string[]> {
+  const { places, notes } = await dataPlaces(project.record.source, project.settings.data)
+  await mkdir(ownFolder(workspace.folder), { recursive: true, mode: 0o700 })
+  return [...notes, ...(await linkData(workspace.folder, places))]
+}
+
+/** Where the project itself is, for setup commands and code that need it. */
+function aboutProject(project: Project, workspace: Workspace): Record<string, string> {
+  const { source } = project.record
+  return {
+    ROOMD_WORKSPACE: workspace.folder,
+    ...(source.kind === 'local' ? { ROOMD_PROJECT_DIR: source.folder } : {}),
+  }
+}
+
+function workspaceRequest(
+  context: ProjectsContext,
+  project: Project,
+  workspace: Workspace,
+  commit: string,
+  signal: AbortSignal | undefined,
+): WorkspaceRequest {
+  return {
+    git: context.git,
+    cache: project.cache,
+    source: project.record.source,
+    folder: workspace.folder,
+    branch: workspace.branch ?? '',
+    commit,
+    trusted: project.record.trusted,
+    signal,
+  }
+}
+
+function mustHaveProject(tier: TierRoom): Project {
+  if (tier.project === null) throw new RoomdError('internal', `room ${tier.id} belongs to no project`)
+  return tier.project
+}

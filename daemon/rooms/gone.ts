@@ -1,0 +1,13 @@
+/** What is said of a room that is not there, or not there for the asker. */
+import { RoomdError } from '../../protocol/errors.ts'
+import type { NotebookId } from '../../protocol/ids.ts'
+import type { RoomsContext } from './rooms-context.ts'
+
+export function goneRoom({ hooks }: Pick<RoomsContext, 'hooks'>, notebookId: NotebookId): RoomdError {
+  const why = hooks?.whyGone(notebookId)
+  return new RoomdError(
+    'notebook_unavailable',
+    why ?? `there is no room ${notebookId} any more; connect by path, or list_notebooks shows what there is`,
+    { next: why ? { tool: 'list_projects', arguments: {} } : { tool: 'list_notebooks', arguments: {} } },
+  )
+}
