@@ -77,7 +77,7 @@ test('a token that is wrong, missing or not configured, and a spec that is not t
   expect(String(tls.start)).toMatch(/does not speak TLS there.* http:\/\/ instead of https:\/\//)
 })
 
-test('a server that is no Jupyter server, one that is not there, and a certificate that nobody vouches for', async () => {
+test('a server that is no Jupyter server, one that is not there, and one that asks for a login', async () => {
   const page = createHttp((_request, response) => response.end('<html>hello</html>'))
   const pageUrl = await listening(page, 'http')
   expect((await refusals({ url: pageUrl })).start).toMatchObject({
@@ -95,7 +95,10 @@ test('a server that is no Jupyter server, one that is not there, and a certifica
 
   const login = createHttp((_request, response) => response.writeHead(302, { Location: '/hub/login' }).end())
   expect((await refusals({ url: await listening(login, 'http') })).listed).toContain('refused us (HTTP 302)')
+})
 
+test('a certificate that nobody vouches for', async (context) => {
+  needs(context, 'openssl')
   const home = createHome()
   ends.push(() => home.dispose())
   const [key, cert] = [join(home.work, 'key.pem'), join(home.work, 'cert.pem')]

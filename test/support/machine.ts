@@ -16,6 +16,7 @@ const checks = {
   'Python nbformat': () => imports('nbformat'),
   jupyter_client: () => imports('jupyter_client'),
   'Jupyter Server': () => imports('jupyter_server'),
+  openssl: () => spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0,
   Chromium: () => ['/usr/bin/chromium', '/usr/bin/chromium-browser'].some((path) => existsSync(path)),
 } as const
 

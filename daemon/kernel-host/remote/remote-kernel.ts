@@ -6,6 +6,7 @@
  * ended. A start whose answer is lost may leave a kernel at the gateway that nobody knows; the error says so.
  */
 import type { Clock } from '../../../protocol/clock.ts'
+import { RoomdError } from '../../../protocol/errors.ts'
 import type { RemoteLaunch } from '../../../protocol/kernel-host.ts'
 import type { KernelExit, KernelProcess } from '../kernel-process.ts'
 import type { KernelSide } from '../kernel-side.ts'
@@ -103,7 +104,11 @@ class RemoteKernel implements KernelProcess {
 
   async interrupt(): Promise<void> {
     if (this.#known === null) return
-    await this.api.interrupt(this.#known)
+    try {
+      await this.api.interrupt(this.#known)
+    } catch (error) {
+      throw new RoomdError('runtime_not_ready', `the kernel was not interrupted: ${messageOf(error)}`)
+    }
   }
 
   /** Not for a remote kernel: what it prints is kept on disk instead. */
