@@ -6,7 +6,7 @@
 import { z } from 'zod'
 import { CommContent, CommId, CommView } from './comms.ts'
 import { CellId, ExecutionId } from './ids.ts'
-import { ExecutionSummary, KernelSummary, Output, PeerSummary, SourceState } from './notebook.ts'
+import { ExecutionSummary, KernelSummary, Output, OutputGap, PeerSummary, SourceState } from './notebook.ts'
 
 /** Yjs-style text delta over UTF-16 code units. */
 export const TextDelta = z.array(
@@ -90,7 +90,14 @@ export const DurableEvent = z.discriminatedUnion('type', [
   /** Something that everybody in the room should know: a kernel that was ended for its memory, with what is lost. */
   z.object({ type: z.literal('notice'), text: z.string() }),
   /** Kernel output that can no longer be had (its host died): said, never hidden. */
-  z.object({ type: z.literal('kernel_gap'), execution_id: ExecutionId.nullable(), reason: z.string() }),
+  z.object({
+    type: z.literal('kernel_gap'),
+    /** What ran; null: nothing did. */
+    execution_id: ExecutionId.nullable(),
+    reason: z.string(),
+    /** Where in its outputs; absent when nothing ran. */
+    gap: OutputGap.optional(),
+  }),
   /** A comm is open; one of the same id is replaced. `by`: label of the peer who opened it; null: the kernel. */
   z.object({ type: z.literal('comm_opened'), comm: CommView, by: z.string().nullable() }),
   /** Values of its state that are new, whoever changed them; echoes and superseded values are not told. */

@@ -76,6 +76,8 @@ export const HostEvent = z.discriminatedUnion('kind', [
     out_of_memory: z.boolean().optional(),
     /** The whole story in one sentence, where there is no process to have a code or a signal: a remote kernel. */
     reason: z.string().optional(),
+    /** The most resident memory it was seen with, in bytes; absent where that cannot be told. */
+    peak_memory: z.number().optional(),
   }),
   /** Events that are not there any more, with the reason (host died, hard limit). */
   z.looseObject({ kind: z.literal('gap'), seq: z.number().int(), at: z.number(), reason: z.string() }),
@@ -106,6 +108,10 @@ export const HostStatus = z.looseObject({
   memory: z.number().nullable(),
   /** Remote kernels: why there is no connection to the gateway just now. */
   trouble: z.string().optional(),
+  peak_memory: z.number().nullable().optional(),
+  /** Kernelspec it was started by, and the fingerprint of the environment it was started in; absent in older hosts. */
+  spec: z.string().optional(),
+  environment: z.string().optional(),
 })
 export type HostStatus = z.output<typeof HostStatus>
 
@@ -143,6 +149,11 @@ export const hostMethods = {
    * the host exits.
    */
   shutdown: { params: z.looseObject({ grace_ms: z.number() }), result: z.looseObject({}) },
+  /** Changes what the launch said. Older hosts answer `unsupported` and keep what they have. */
+  configure: {
+    params: z.looseObject({ orphan_grace_ms: z.number().nullable() }),
+    result: z.looseObject({}),
+  },
 } as const
 
 export type HostMethod = keyof typeof hostMethods
@@ -188,6 +199,10 @@ export const HostLaunch = z.looseObject({
   orphan_grace_ms: z.number().nullable(),
   /** First sequence number to use: after a host's death the new host counts on. */
   first_seq: z.number().int().default(1),
+  /** Name of the kernelspec; told in `status`. */
+  spec: z.string().optional(),
+  /** First 16 hex digits of SHA-256 over the sorted variables that the kernel gets; told in `status`. */
+  environment: z.string().optional(),
   /** Adopt this running kernel instead of starting one. */
   adopt: z.looseObject({ pid: z.number().int(), pid_started: z.number().nullable() }).optional(),
   /**

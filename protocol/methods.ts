@@ -13,6 +13,7 @@ import {
   CellType,
   Execution,
   ExecutionSummary,
+  KeepAlive,
   KernelSummary,
   RoomSummary,
   SourceState,
@@ -569,8 +570,18 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ kernel: z.string().max(200).optional() }).strict(),
+    /** `reset`: a person wants a kernel although those before ran out of memory again and again. */
+    params: z.object({ kernel: z.string().max(200).optional(), reset: z.boolean().default(false) }).strict(),
     result: z.object({ kernel: KernelSummary }),
+  },
+  /** How long the room's kernel is kept idle; also for the one that runs. */
+  set_keep_alive: {
+    channel: 'room',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ keep_alive: z.union([z.literal('default'), KeepAlive]) }).strict(),
+    result: z.object({ keep_alive: KeepAlive }),
   },
   shutdown_kernel: {
     channel: 'room',

@@ -69,6 +69,19 @@ export function isTerminal(status: ExecutionStatus): status is TerminalStatus {
   return status !== 'queued' && status !== 'running' && status !== 'waiting_for_input'
 }
 
+/**
+ * Output that cannot be had any more: what a kernel printed while its host was down. It is missing behind the first `chars` UTF-16
+ * units of stream output `index`, or, with `chars` null, before output `index`.
+ */
+export const OutputGap = z.object({
+  index: z.number().int().nonnegative(),
+  chars: z.number().int().nonnegative().nullable(),
+  reason: z.string(),
+  /** Epoch ms at which output could be read again. */
+  at: z.number(),
+})
+export type OutputGap = z.output<typeof OutputGap>
+
 /** One execution without its outputs. Times are epoch milliseconds of the daemon's clock. */
 export const ExecutionSummary = z.object({
   execution_id: ExecutionId,
@@ -92,6 +105,8 @@ export const ExecutionSummary = z.object({
   reason: z.string().optional(),
   /** True when bytes of output were left out; a marker in the outputs says how many. */
   truncated: z.boolean(),
+  /** Where output is missing; absent: nowhere. */
+  gaps: z.array(OutputGap).optional(),
 })
 export type ExecutionSummary = z.output<typeof ExecutionSummary>
 
@@ -178,6 +193,10 @@ export const Readiness = z.object({
 })
 export type Readiness = z.output<typeof Readiness>
 
+/** How long a kernel is kept with nobody in the room and nothing to do: seconds (5 to 604,800), or for ever. */
+export const KeepAlive = z.union([z.literal('pinned'), z.number().min(5).max(604_800)])
+export type KeepAlive = z.output<typeof KeepAlive>
+
 /** A room as `roomd ps --json` and `list_rooms` show it. `memory` in bytes, null where it cannot be told. */
 export const RoomSummary = z.object({
   notebook_id: NotebookId,
@@ -190,6 +209,8 @@ export const RoomSummary = z.object({
   kernel: KernelSummary.nullable(),
   queue: z.object({ running: z.number().int(), queued: z.number().int() }),
   memory: z.number().nullable(),
+  /** Seconds for which an idle kernel is kept, or `pinned`; absent for a room that is not in memory. */
+  keep_alive: KeepAlive.optional(),
   doc_seq: z.number().int(),
   event_seq: z.number().int(),
 })

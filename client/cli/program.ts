@@ -221,10 +221,22 @@ function notebookCommands(program: Command, act: Act): void {
   command(program, 'restart-kernel', "end a room's kernel and start a new one; variables are lost")
     .argument('<room>', 'id, unique prefix of an id, or path')
     .option('--kernel <name>', 'kernelspec of the new kernel')
-    .action((room: string, options: JsonOption & { kernel?: string }) =>
+    .option('--reset', 'although kernels of this room ran out of memory again and again')
+    .action((room: string, options: JsonOption & { kernel?: string; reset?: boolean }) =>
       act(json(options), async (c) =>
-        (await import('./commands/restart-kernel.ts')).run(c, { room, kernel: options.kernel }),
+        (await import('./commands/restart-kernel.ts')).run(c, {
+          room,
+          kernel: options.kernel,
+          reset: options.reset === true,
+        }),
       ),
+    )
+
+  command(program, 'keep', 'how long an idle kernel is kept when nobody is in the room')
+    .argument('<room>', 'id, unique prefix of an id, or path')
+    .argument('<time>', 'such as 90s, 45m, 12h or 7d; "pinned": for ever; "default": 30 minutes')
+    .action((room: string, time: string, options: JsonOption) =>
+      act(json(options), async (c) => (await import('./commands/keep.ts')).run(c, { room, time })),
     )
 
   command(program, 'close', "end a room's kernel and detach everybody; the record stays")

@@ -108,11 +108,16 @@ export class MirrorExecutions {
       case 'cells_cleared':
         for (const cellId of event.cell_ids) this.#ofCell.delete(cellId)
         return
+      case 'kernel_gap': {
+        const record = event.execution_id === null ? undefined : this.#records.get(event.execution_id)
+        if (record && event.gap)
+          record.update({ ...record.summary, gaps: [...(record.summary.gaps ?? []), event.gap] })
+        return
+      }
       case 'kernel':
       case 'source':
       case 'saved':
       case 'notice':
-      case 'kernel_gap':
       case 'comm_opened':
       case 'comm_updated':
       case 'comm_message':

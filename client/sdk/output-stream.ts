@@ -106,7 +106,7 @@ class Cursor {
     given.chars = from
     if (from >= charsOf(output.text)) return prefix
     const here = textFrom(output.text, from)
-    const text = here ?? (await readText(index, from))
+    const text = here ?? this.#known(index, from, await readText(index, from))
     // Cut or cleared while it was read: what was read is not what is there now.
     if (here === null && (this.#given[index] !== given || given.cut !== null)) {
       if (given.cut !== null) given.cut = Math.min(given.cut, from)
@@ -120,6 +120,15 @@ class Cursor {
     const now = this.#record.output(index)
     if (now?.output_type === 'stream' && given.chars < charsOf(now.text)) this.#due.add(index)
     return prefix + text
+  }
+
+  /**
+   * What was read may be ahead of the events that tell of it. Giving that too would make those events look like rewriting: their
+   * text begins before the end of what the reader has.
+   */
+  #known(index: number, from: number, read: string): string {
+    const output = this.#record.output(index)
+    return output?.output_type === 'stream' ? read.slice(0, Math.max(0, charsOf(output.text) - from)) : read
   }
 
   dispose(): void {

@@ -4,7 +4,7 @@ import type { Doc } from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { MethodParams, MethodResult, RoomMethod } from '../../protocol/methods.ts'
-import type { Execution, ExecutionSummary } from '../../protocol/notebook.ts'
+import type { Execution, ExecutionSummary, KeepAlive } from '../../protocol/notebook.ts'
 import type { PresenceState } from '../../protocol/presence.ts'
 import type { CallOptions } from './calls.ts'
 import type { Comms } from './comms.ts'
@@ -248,9 +248,25 @@ export class Room {
     return this.call('send_input', { execution_id: executionId, value }, options)
   }
 
-  /** Ends the kernel and starts a fresh one; `kernel` names another kernelspec. */
-  restartKernel(kernel?: string, options?: CallOptions): Promise<MethodResult<'restart_kernel'>> {
-    return this.call('restart_kernel', kernel === undefined ? {} : { kernel }, options)
+  /**
+   * Ends the kernel and starts a fresh one; `kernel` names another kernelspec. Rejects with `kernel_start_failed` after kernels of
+   * this room ran out of memory three times within 300 s, unless `reset` says that a person wants another.
+   */
+  restartKernel(
+    kernel?: string,
+    options: CallOptions & { reset?: boolean } = {},
+  ): Promise<MethodResult<'restart_kernel'>> {
+    const { reset, ...rest } = options
+    const params = { ...(kernel === undefined ? {} : { kernel }), ...(reset ? { reset } : {}) }
+    return this.call('restart_kernel', params, rest)
+  }
+
+  /**
+   * How long the kernel is kept when nobody is here and nothing runs: seconds (5 to 604,800), `pinned` (for ever) or `default`. Holds
+   * from now on, also without a daemon. Resolves with what holds.
+   */
+  async keepAlive(keep: KeepAlive | 'default', options?: CallOptions): Promise<KeepAlive> {
+    return (await this.call('set_keep_alive', { keep_alive: keep }, options)).keep_alive
   }
 
   async #run(execution: ExecutionSummary, alreadyActive: boolean): Promise<Run> {

@@ -26,6 +26,9 @@ import { consumed } from './rows.ts'
 /** Display ids whose outputs are known without asking the store. */
 const KNOWN_DISPLAYS = 10_000
 
+/** A host that dies again and again must not make a row grow without bound. */
+const KEPT_GAPS = 100
+
 /** A change being made, with the executions whose rows it touches. */
 export interface Draft {
   readonly change: Change
@@ -226,8 +229,7 @@ export class Consumer {
       case 'connection':
         return all
       case 'gap': {
-        const running = this.#port.book.open.find((live) => live.sent)
-        draft.change.push({ type: 'kernel_gap', execution_id: running?.id ?? null, reason: event.reason })
+        this.#gap(event, draft)
         return all
       }
       case 'died':
@@ -246,6 +248,19 @@ export class Consumer {
       case 'message':
         return this.#message(item, event.seq, event.at, draft, units)
     }
+  }
+
+  /** Said where it is: what came before stands before that place, whatever comes now behind it. */
+  #gap({ reason, at }: Extract<HostEvent, { kind: 'gap' }>, { change, touched }: Draft): void {
+    const running = this.#port.book.open.find((live) => live.sent)
+    if (!running) {
+      change.push({ type: 'kernel_gap', execution_id: null, reason })
+      return
+    }
+    const gap = { ...running.recorder.place(change), reason, at }
+    running.detail.gaps = [...(running.detail.gaps ?? []), gap].slice(-KEPT_GAPS)
+    touched.add(running)
+    change.push({ type: 'kernel_gap', execution_id: running.id, reason, gap })
   }
 
   #message(

@@ -1,7 +1,6 @@
 /** How executions end: which state and which words for what the kernel, or its end, says. Pure. */
 import { RoomdError } from '../../protocol/errors.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
-import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { TerminalStatus } from '../../protocol/notebook.ts'
 import type { Reply } from './messages.ts'
 
@@ -38,14 +37,6 @@ export function statusAfter(ending: Ending, ran: boolean): TerminalStatus {
     case 'shutdown':
       return ran ? 'interrupted' : 'cancelled'
   }
-}
-
-export function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
-  if (event.reason !== undefined) return event.reason
-  const code = event.code === null ? 'ended (its exit code is not known)' : `exited with code ${event.code}`
-  const how = event.signal ? `was ended by ${event.signal}` : code
-  const stderr = event.stderr.trim()
-  return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
 }
 
 export function notWaiting(executionId: ExecutionId, answered: boolean): RoomdError {

@@ -66,13 +66,14 @@ export class Live {
   }
 
   #wholeDetail(): Detail {
-    const { reason, input, interrupted, partial, truncated } = this.detail
+    const { reason, input, interrupted, partial, truncated, gaps } = this.detail
     return {
       ...(reason !== undefined ? { reason } : {}),
       ...(input ? { input } : {}),
       ...(interrupted ? { interrupted } : {}),
       ...(partial ? { partial } : {}),
       ...(truncated ? { truncated } : {}),
+      ...(gaps ? { gaps } : {}),
       ...this.recorder.detail,
     }
   }

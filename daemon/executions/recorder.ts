@@ -226,6 +226,16 @@ export class Recorder {
     return null
   }
 
+  /** Where the next output goes: behind so many UTF-16 units of stream output `index`, or, `chars` null, before output `index`. */
+  place(change: Change): { index: number; chars: number | null } {
+    this.flush(change)
+    const shown = this.#entries.length + (this.#tail ? this.#tail.entries.length + 1 : 0)
+    const last = this.#last?.content
+    return last?.kind === 'stream'
+      ? { index: shown - 1, chars: last.stream.chars }
+      : { index: shown, chars: null }
+  }
+
   get previewing(): boolean {
     return this.#tail !== null && !this.#sealed
   }

@@ -16,6 +16,7 @@ import { type CellId, ExecutionId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { Execution, ExecutionSummary, Output, TerminalStatus } from '../../protocol/notebook.ts'
 import { sourceHash } from '../documents/source-hash.ts'
+import { deathInWords } from '../kernels/death.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { ExecuteRequest, RoomExecutions, RunAllRequest } from '../rooms/parts.ts'
 import type { Statement } from '../store/store.ts'
@@ -23,7 +24,7 @@ import { RecordBook } from './book.ts'
 import { Change } from './change.ts'
 import { RoomComms } from './comms/room-comms.ts'
 import { Consumer, type Draft } from './consumer.ts'
-import { describeDeath, type Ending, notWaiting, outcomeOf, statusAfter } from './endings.ts'
+import { type Ending, notWaiting, outcomeOf, statusAfter } from './endings.ts'
 import { type PreparedFileOutputs, takeRows } from './file-outputs.ts'
 import type { Live } from './live.ts'
 import type { Reply } from './messages.ts'
@@ -81,7 +82,10 @@ class Executions implements RoomExecutions {
         if (live.detail.interrupted) this.#runner.interrupt(this.#kernel)
       },
       settled: (live, reply, at, draft) => this.#settled(live, reply, at, draft),
-      died: (event, draft) => this.#endAll(this.#book.open.slice(), 'died', describeDeath(event), draft),
+      died: (event, draft) => {
+        const ran = this.#book.open.find((live) => live.sent)
+        this.#endAll(this.#book.open.slice(), 'died', deathInWords(event, ran?.row.cell_id), draft)
+      },
     })
     this.#runner = new Runner({
       port,

@@ -1,7 +1,12 @@
 /** Rows of `executions` and back: one place for their columns. */
 import { decode, encode } from '../../protocol/codec.ts'
 import type { CellId, ExecutionId, KernelId, NotebookId } from '../../protocol/ids.ts'
-import { type ExecutionStatus, type ExecutionSummary, isTerminal } from '../../protocol/notebook.ts'
+import {
+  type ExecutionStatus,
+  type ExecutionSummary,
+  isTerminal,
+  type OutputGap,
+} from '../../protocol/notebook.ts'
 import type { Statement } from '../store/store.ts'
 
 /** What has no column of its own. */
@@ -16,6 +21,8 @@ export interface Detail {
   clear_next?: boolean
   /** Of this host event the first `units` of its text are in; the rest follows in a later change. */
   partial?: { seq: number; units: number }
+  /** Where output of it is missing. */
+  gaps?: OutputGap[]
   /** Output beyond the first half of the limit: index of the marker, and bytes left out so far. */
   tail?: { index: number; missing: number }
 }
@@ -69,6 +76,7 @@ export function summaryOf(row: ExecutionRow, detail: Detail = readDetail(row)): 
       : {}),
     ...(isTerminal(status) && detail.reason !== undefined ? { reason: detail.reason } : {}),
     truncated: detail.truncated ?? false,
+    ...(detail.gaps ? { gaps: detail.gaps } : {}),
   }
 }
 

@@ -16,8 +16,8 @@ import { type KernelFolder, lastLines, trimLog } from './folder.ts'
 import { writeHostRecord } from './host-record.ts'
 import type { KernelExit, KernelProcess } from './kernel-process.ts'
 import type { KernelSide } from './kernel-side.ts'
+import { MemoryWatch } from './memory-watch.ts'
 import { OrphanGrace } from './orphan-grace.ts'
-import { outOfMemory, readOomKills } from './out-of-memory.ts'
 import { Pressure } from './pressure.ts'
 import { residentMemory } from './process-identity.ts'
 import { SendLog } from './send-log.ts'
@@ -42,7 +42,6 @@ export class KernelHost {
   readonly #conversation: Conversation
   readonly #orphan: OrphanGrace
   readonly #server: HostServer
-  readonly #oomKills = readOomKills()
   readonly #dead: Promise<void>
   #resolveDead: () => void = () => {}
   /** The kernel was there before this host. */
@@ -50,6 +49,7 @@ export class KernelHost {
   #side: KernelSide
   #process: KernelProcess
   #pressure: Pressure
+  #memory: MemoryWatch
   #state: 'starting' | 'ready' | 'dead' = 'starting'
   #ending: Promise<void> | null = null
   #diedSeq: number | null = null
@@ -74,6 +74,7 @@ export class KernelHost {
     })
     this.#spool = new Spool(folder.spool)
     this.#pressure = new Pressure(side.process)
+    this.#memory = new MemoryWatch(clock, side.process.identity?.pid ?? null)
     this.#events = new EventStream({
       spool: this.#spool,
       firstSeq: launch.first_seq,
@@ -88,7 +89,10 @@ export class KernelHost {
       adopted: this.#adopted,
       event: (event) => this.#events.push(event),
       ready: (info) => this.#ready(info),
-      changed: () => this.#orphan.update({ idle: this.#conversation.idle }),
+      changed: () => {
+        this.#orphan.update({ idle: this.#conversation.idle })
+        this.#memory.busy(!this.#conversation.idle)
+      },
       closed: () => this.#process.check(),
       log,
     })
@@ -125,6 +129,10 @@ export class KernelHost {
         status: () => ({ status: this.#status() }),
         send: (params) => this.#conversation.send(params),
         interrupt: () => this.#interrupt(),
+        configure: ({ orphan_grace_ms }) => {
+          this.#orphan.keepFor(orphan_grace_ms)
+          return {}
+        },
         shutdown: async ({ grace_ms }) => {
           await this.#end(grace_ms)
           await this.#events.given(this.#events.last)
@@ -181,6 +189,11 @@ export class KernelHost {
       throw new RoomdError('kernel_died', 'there is nothing to interrupt: the kernel has ended')
     // A stopped kernel could not act on it.
     this.#pressure.suspend()
+    await this.#deliverInterrupt()
+    return {}
+  }
+
+  async #deliverInterrupt(): Promise<void> {
     // A gateway knows the spec's mode itself.
     const bySignal = this.#side.remote || this.#launch.interrupt_mode === 'signal'
     const passedOn: (void | Promise<void>)[] = []
@@ -192,7 +205,6 @@ export class KernelHost {
         : null,
     )
     await Promise.all(passedOn)
-    return {}
   }
 
   /** shutdown_request, SIGTERM, SIGKILL, within `graceMs`; resolves when kernel and tree are gone. One flight. */
@@ -210,6 +222,11 @@ export class KernelHost {
       return this.#dead
     }
     if (this.#state === 'ready' || this.#adopted) {
+      // A cell that runs would keep the kernel from seeing that it is to end, until patience is over.
+      if (!this.#conversation.idle)
+        this.#deliverInterrupt().catch((error: unknown) =>
+          this.#log(`no interrupt before the end: ${String(error)}`),
+        )
       this.#conversation.askToEnd()
       if (await this.#goneWithin(graceMs * 0.6)) return this.#dead
     }
@@ -231,6 +248,9 @@ export class KernelHost {
 
   async #exited(kernel: KernelProcess, exit: KernelExit): Promise<void> {
     if (this.#state === 'dead' || kernel !== this.#process) return
+    // Of an adopted kernel the signal is not known.
+    const killed = exit.signal === 'SIGKILL' || (exit.signal === null && exit.code === null)
+    const ranOut = killed && exit.error === undefined && this.#ending === null && this.#memory.ranOut()
     const lines = exit.reason === undefined ? (exit.error ?? lastLines(this.#folder.kernelLog)) : ''
     const early = this.#state === 'starting' && this.#ending === null && !this.#adopted
     // What it started goes with it.
@@ -242,14 +262,15 @@ export class KernelHost {
     }
     await this.#conversation.quiet()
     this.#conversation.close()
-    const oom = exit.signal === 'SIGKILL' && this.#ending === null && outOfMemory(this.#oomKills)
+    const peak = this.#memory.peak
     const seq = this.#events.push({
       kind: 'died',
       code: exit.code,
       signal: exit.signal,
       stderr: lines,
       expected: this.#ending !== null,
-      ...(oom ? { out_of_memory: true } : {}),
+      ...(ranOut ? { out_of_memory: true } : {}),
+      ...(peak === null ? {} : { peak_memory: peak }),
       ...(exit.reason === undefined ? {} : { reason: exit.reason }),
     })
     this.#buried(seq)
@@ -260,6 +281,8 @@ export class KernelHost {
     this.#side = await again
     this.#process = this.#side.process
     this.#pressure = new Pressure(this.#process)
+    this.#memory.dispose()
+    this.#memory = new MemoryWatch(this.#clock, this.#process.identity?.pid ?? null)
     this.#attach()
     // Its end was asked for in between.
     if (this.#ending !== null) this.#process.kill()
@@ -271,6 +294,7 @@ export class KernelHost {
     this.#diedSeq = diedSeq
     this.#conversation.dispose()
     this.#orphan.dispose()
+    this.#memory.dispose()
     this.#resolveDead()
     this.#farewell()
   }
@@ -291,6 +315,9 @@ export class KernelHost {
       waiting_input: this.#conversation.waitingInput,
       memory: alive ? residentMemory(identity.pid) : null,
       ...(this.#conversation.trouble === null ? {} : { trouble: this.#conversation.trouble }),
+      peak_memory: this.#memory.peak,
+      ...(this.#launch.spec === undefined ? {} : { spec: this.#launch.spec }),
+      ...(this.#launch.environment === undefined ? {} : { environment: this.#launch.environment }),
     }
   }
 

@@ -45,6 +45,7 @@ export function startKernelProcess(launch: {
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
   readonly log: string
+  readonly kernelId: string
 }): KernelProcess {
   const [program = '', ...args] = launch.argv
   const log = openSync(launch.log, 'a', 0o600)
@@ -66,11 +67,11 @@ export function startKernelProcess(launch: {
       if (child.pid === undefined) resolve({ code: null, signal: null, error: error.message })
     })
   })
-  return controlled(child.pid === undefined ? null : identify(child.pid), exited, () => {})
+  return controlled(child.pid === undefined ? null : identify(child.pid), launch.kernelId, exited, () => {})
 }
 
 /** Takes over a running kernel that is not our child. Its exit code cannot be known. */
-export function adoptKernelProcess(identity: ProcessIdentity, clock: Clock): KernelProcess {
+export function adoptKernelProcess(identity: ProcessIdentity, kernelId: string, clock: Clock): KernelProcess {
   let finish: (exit: KernelExit) => void = () => {}
   const exited = new Promise<KernelExit>((resolve) => {
     finish = resolve
@@ -86,11 +87,12 @@ export function adoptKernelProcess(identity: ProcessIdentity, clock: Clock): Ker
     if (!over) clock.after(WATCH_MS, watch)
   }
   watch()
-  return controlled(identity, exited, check)
+  return controlled(identity, kernelId, exited, check)
 }
 
 function controlled(
   identity: ProcessIdentity | null,
+  kernelId: string,
   exited: Promise<KernelExit>,
   check: () => void,
 ): KernelProcess {
@@ -129,10 +131,10 @@ function controlled(
     terminate() {
       if (stopped) resume()
       const target = running()
-      if (target !== null) signalTree(target, 'SIGTERM')
+      if (target !== null) signalTree(target, kernelId, 'SIGTERM')
     },
     kill() {
-      if (identity !== null) killTree(identity)
+      if (identity !== null) killTree(identity, kernelId)
     },
   }
 }

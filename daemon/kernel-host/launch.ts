@@ -3,6 +3,7 @@
  * the rest of the host is loaded: the kernel starts while we do.
  */
 import type { HostLaunch } from '../../protocol/kernel-host.ts'
+import { KERNEL_MARK } from '../../protocol/kernel-mark.ts'
 import { type ConnectionInfo, ipcConnection, tcpConnection, writeConnectionFile } from './connection-file.ts'
 import type { KernelFolder } from './folder.ts'
 import { writeHostRecord } from './host-record.ts'
@@ -24,8 +25,9 @@ export async function launchOnTcp(folder: KernelFolder, launch: HostLaunch): Pro
 
 function launchWith(folder: KernelFolder, launch: HostLaunch, info: ConnectionInfo): Launched {
   writeConnectionFile(folder.connection, info)
-  const { argv, cwd } = launch
-  const kernel = startKernelProcess({ argv, cwd, env: kernelEnvironment(process.env), log: folder.kernelLog })
+  const { argv, cwd, kernel_id: kernelId } = launch
+  const env = { ...kernelEnvironment(process.env), [KERNEL_MARK]: kernelId }
+  const kernel = startKernelProcess({ argv, cwd, env, log: folder.kernelLog, kernelId })
   try {
     writeHostRecord(folder, launch, kernel.identity)
   } catch (error) {

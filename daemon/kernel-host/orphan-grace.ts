@@ -6,7 +6,7 @@ import type { Clock } from '../../protocol/clock.ts'
 
 export class OrphanGrace {
   readonly #clock: Clock
-  readonly #graceMs: number | null
+  #graceMs: number | null
   readonly #end: () => void
   #orphan = true
   #idle = true
@@ -17,6 +17,15 @@ export class OrphanGrace {
     this.#clock = clock
     this.#graceMs = graceMs
     this.#end = end
+  }
+
+  /** Counts anew from now when it is counting. */
+  keepFor(graceMs: number | null): void {
+    if (graceMs === this.#graceMs) return
+    this.#graceMs = graceMs
+    this.#cancel?.()
+    this.#cancel = null
+    this.update({})
   }
 
   update(state: { daemon?: boolean; idle?: boolean }): void {

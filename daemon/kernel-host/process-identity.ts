@@ -115,11 +115,34 @@ export function kill(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
+/** Whether a process carries this `NAME=value` in the environment it was started with. false where it cannot be told. */
+export function carries(pid: number, variable: string): boolean {
+  if (process.platform !== 'linux') return false
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(variable)
+  } catch {
+    // Gone, or another user's.
+    return false
+  }
+}
+
 /** Names this boot of the machine: pids and start times of another boot mean nothing. */
 export function machineBoot(): string {
   if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   if (process.platform === 'win32') return 'windows'
   return execFileSync('sysctl', ['-n', 'kern.boottime'], { encoding: 'utf8' }).trim()
+}
+
+/** The most resident memory the process ever had, in bytes; null where it cannot be told. */
+export function peakMemory(pid: number): number | null {
+  if (process.platform !== 'linux') return null
+  try {
+    const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]
+    return peak === undefined ? null : Number(peak) * 1024
+  } catch {
+    // The process has just ended.
+    return null
+  }
 }
 
 /** Resident bytes; null where it cannot be told. */

@@ -1,10 +1,13 @@
 /**
- * A kernel and everything it started. The kernel leads a session of its own, so its children are found by session and group
- * even after they were handed to init, and by descent while it lives. A process that made itself a session of its own and
- * left its parents (a daemon) is no longer part of the tree: that is what it asked for.
+ * A kernel and everything it started. The kernel leads a session of its own, so its children are found by session and group even after
+ * they were handed to init, and by descent while it lives. What left session and parents is found by the mark that the kernel's
+ * environment carries and everything started from it inherits (Linux). A service that a cell starts to outlive its kernel is
+ * started without the mark: `env -u ROOMD_KERNEL_ID …`.
  */
 import { readdirSync } from 'node:fs'
+import { KERNEL_MARK } from '../../protocol/kernel-mark.ts'
 import {
+  carries,
   isAlive,
   kill,
   listed,
@@ -14,15 +17,18 @@ import {
   processRow,
 } from './process-identity.ts'
 
-/** Every process of the tree but the zombies, the kernel itself first if it lives. */
-export function treeOf(root: ProcessIdentity): ProcessRow[] {
+/** Every process of the tree but the zombies, its root first if it lives. `kernelId`: what is marked with it belongs to the tree too. */
+export function treeOf(root: ProcessIdentity, kernelId?: string): ProcessRow[] {
   const leader = processRow(root.pid)
   // Somebody else has our kernel's pid now: what carries that number as session or group is theirs.
-  if (leader !== undefined && !sameProcess(leader, root)) return []
+  const reused = leader !== undefined && !sameProcess(leader, root)
   const rows = allProcesses().filter((row) => row.state !== 'Z' && row.state !== 'X')
   const members = new Set<number>()
+  const mark = kernelId === undefined ? null : `${KERNEL_MARK}=${kernelId}`
   for (const row of rows) {
-    if (row.pid === root.pid || row.session === root.pid || row.group === root.pid) members.add(row.pid)
+    const inSession = !reused && (row.pid === root.pid || row.session === root.pid || row.group === root.pid)
+    if (inSession || (mark !== null && row.pid !== process.pid && carries(row.pid, mark)))
+      members.add(row.pid)
   }
   const children = new Map<number, ProcessRow[]>()
   for (const row of rows) {
@@ -44,14 +50,14 @@ export function treeOf(root: ProcessIdentity): ProcessRow[] {
 }
 
 /** Signals every process of the tree. */
-export function signalTree(root: ProcessIdentity, signal: NodeJS.Signals): void {
-  for (const row of treeOf(root)) kill(row.pid, signal)
+export function signalTree(root: ProcessIdentity, kernelId: string, signal: NodeJS.Signals): void {
+  for (const row of treeOf(root, kernelId)) kill(row.pid, signal)
 }
 
 /** Kills what is left until nothing is; a process that is just forking is found in the next round. */
-export function killTree(root: ProcessIdentity): void {
+export function killTree(root: ProcessIdentity, kernelId?: string): void {
   for (let round = 0; round < 5; round++) {
-    const rows = treeOf(root)
+    const rows = treeOf(root, kernelId)
     if (rows.length === 0) return
     for (const row of rows) kill(row.pid, 'SIGKILL')
   }

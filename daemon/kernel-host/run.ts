@@ -35,7 +35,7 @@ async function localSide(
   const { pid, pid_started: started } = launch.adopt
   return localKernel(folder, launch, {
     info: readConnection(folder),
-    process: adoptKernelProcess({ pid, started }, systemClock),
+    process: adoptKernelProcess({ pid, started }, launch.kernel_id, systemClock),
   })
 }
 

@@ -203,6 +203,8 @@ export class HostServer {
         return actions.status(parseOutside(hostMethods.status.params, params, method))
       case 'send':
         return actions.send(parseOutside(hostMethods.send.params, params, method))
+      case 'configure':
+        return actions.configure(parseOutside(hostMethods.configure.params, params, method))
       case 'interrupt':
         return actions.interrupt(parseOutside(hostMethods.interrupt.params, params, method))
       case 'shutdown':

@@ -79,7 +79,7 @@ export function endUnknown(
     log(`kernel ${name} belongs to no room: ending it`)
     if (record !== null) {
       signalProcess(record.host, 'SIGKILL')
-      if (record.kernel !== null && isAlive(record.kernel)) killTree(record.kernel)
+      if (record.kernel !== null && isAlive(record.kernel)) killTree(record.kernel, id.data)
     }
     ending(id.data)
     removeKernelFiles(places, id.data)

@@ -72,6 +72,8 @@ export class HostedKernel implements Kernel {
   /** A remote kernel: why its host has no connection to it just now. */
   #trouble: string | null = null
   #died: Died | null = null
+  /** undefined: as it was launched. */
+  #graceMs: number | null | undefined
   #ending: Promise<void> | null = null
   #finishing: Promise<void> | null = null
   #settleReady: { resolve: () => void; reject: (error: RoomdError) => void } | null = null
@@ -102,7 +104,8 @@ export class HostedKernel implements Kernel {
         event: (event) => this.#event(event),
         replace: () => options.replace(Math.max(this.#seen, this.#seq, this.#acknowledged)),
         passing: isPassing,
-        over: () => this.#died !== null && this.#acknowledged >= this.#died.seq,
+        // Of a kernel that was asked to end nothing more is wanted.
+        over: () => this.#died !== null && (this.#ending !== null || this.#acknowledged >= this.#died.seq),
         lost: (reason) => this.#lost(reason),
         log: options.log,
       },
@@ -179,6 +182,12 @@ export class HostedKernel implements Kernel {
     await connection.request('interrupt', {})
   }
 
+  keepFor(graceMs: number | null): void {
+    this.#graceMs = graceMs
+    const connection = this.#link.connection
+    if (connection !== null) this.#tellGrace(connection)
+  }
+
   shutdown(graceMs = DEFAULT_GRACE_MS): Promise<void> {
     this.#ending ??= this.#shutdown(graceMs)
     return this.#ending
@@ -194,6 +203,7 @@ export class HostedKernel implements Kernel {
   #connected(connection: HostConnection): void {
     if (this.#listener !== null || this.#options.starting) this.#subscribe(connection)
     this.#tellAcknowledged()
+    this.#tellGrace(connection)
     this.#requests.repeat(connection)
     connection.call(
       'status',
@@ -204,6 +214,17 @@ export class HostedKernel implements Kernel {
         this.#trouble = status.trouble ?? null
       },
       (error) => this.#options.log(`the host of kernel ${this.id} told no status: ${error.message}`),
+    )
+  }
+
+  /** On every connection: a host that replaced another knows only what was launched. */
+  #tellGrace(connection: HostConnection): void {
+    if (this.#graceMs === undefined) return
+    connection.call(
+      'configure',
+      { orphan_grace_ms: this.#graceMs },
+      () => {},
+      (error) => this.#options.log(`the host of kernel ${this.id} keeps its old grace: ${error.message}`),
     )
   }
 
@@ -300,7 +321,7 @@ export class HostedKernel implements Kernel {
 
   #killKernel(): void {
     const kernel = this.#process ?? this.#options.recorded()
-    if (kernel !== null) killTree(kernel)
+    if (kernel !== null) killTree(kernel, this.id)
   }
 
   #inventDeath(stderr: string, expected: boolean): void {

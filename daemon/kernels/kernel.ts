@@ -45,6 +45,8 @@ export interface Kernel {
     signal?: AbortSignal,
   ): Promise<Record<string, unknown>>
   interrupt(): Promise<void>
+  /** How long (ms) the kernel lives idle without a daemon from now on; null: for ever. */
+  keepFor(graceMs: number | null): void
   /** Ends kernel and host; resolves when both are gone. */
   shutdown(graceMs?: number): Promise<void>
   /** Lets go of the host connection and leaves kernel and host running (daemon shutdown). */

@@ -2,7 +2,7 @@
  * The provider of kernels, of this machine and of gateways: finds kernelspecs, starts a kernel and its host, takes kernels over
  * after a daemon's death. Owns the set of running kernels and their rows. Row first, then process: whatever a daemon began is found by the next one.
  */
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import type { Logger } from 'pino'
@@ -43,6 +43,8 @@ export interface KernelProviderOptions {
   readonly log: Logger
   readonly clock: Clock
   readonly bootId: BootId
+  /** Default: ipc where the system has it. */
+  readonly transport?: 'ipc' | 'tcp'
   /** What kernels get; default: the login shell's, captured once. */
   readonly environment?: () => Promise<Variables>
   /** Servers whose kernels are offered too. */
@@ -204,6 +206,8 @@ class Kernels implements KernelProvider {
     const id = KernelId.parse(randomUUID())
     const { folder, socket, ipc } = kernelPlaces(places, id)
     const files = kernelFolder(folder)
+    const own = { ...local?.env, ...request.env }
+    const environment = fingerprint({ ...(await this.#environment), ...own })
     const launch: HostLaunch = {
       kernel_id: id,
       nonce: randomUUID(),
@@ -216,7 +220,9 @@ class Kernels implements KernelProvider {
         : [],
       cwd: request.cwd,
       interrupt_mode: local?.interruptMode ?? 'message',
-      transport: process.platform === 'win32' ? 'tcp' : 'ipc',
+      transport: this.#options.transport ?? (process.platform === 'win32' ? 'tcp' : 'ipc'),
+      spec: chosen.name,
+      environment,
       orphan_grace_ms: request.orphanGraceMs,
       first_seq: 1,
       ...(chosen.kind === 'gateway' ? { remote: remoteLaunch(chosen.at, request) } : {}),
@@ -237,7 +243,7 @@ class Kernels implements KernelProvider {
     }
     await store.write([insertKernel(row, launch, request.standby === true)])
     try {
-      const env = { ...(await this.#hostEnvironment(launch)), ...local?.env, ...request.env }
+      const env = { ...(await this.#hostEnvironment(launch)), ...own }
       const host = await spawnHost(folder, launch, env)
       this.#write([updateHost(id, launch.nonce, host.pid)])
       return this.#hosted(row, { process: host, nonce: launch.nonce }, null, true)
@@ -363,6 +369,12 @@ class Kernels implements KernelProvider {
       this.#options.log.warn({ error }, 'a kernel row was not updated')
     })
   }
+}
+
+/** Tells environments apart without telling what is in them. */
+function fingerprint(env: Variables): string {
+  const sorted = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, 16)
 }
 
 function throwIfCalledOff(signal: AbortSignal | undefined): void {

@@ -9,6 +9,7 @@ import type { Clock } from '../../protocol/clock.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import type { KernelSummary } from '../../protocol/notebook.ts'
+import { type Died, deathInWords } from '../kernels/death.ts'
 import type { Kernel, KernelProvider, StartRequest } from '../kernels/kernel.ts'
 
 /** Pause after a failed start before the next one. */
@@ -16,7 +17,12 @@ export const START_PAUSE_MS = 5_000
 export const DEFAULT_KEEP_ALIVE_MS = 30 * 60_000
 
 type State =
-  | { readonly kind: 'none'; readonly failed: { readonly error: RoomdError; readonly at: number } | null }
+  | {
+      readonly kind: 'none'
+      readonly failed: { readonly error: RoomdError; readonly at: number } | null
+      /** The last kernel, if it ended by itself: shown until another starts or the end is asked for. */
+      readonly dead: KernelSummary | null
+    }
   | {
       readonly kind: 'starting'
       readonly name: string
@@ -42,6 +48,14 @@ export interface KernelSlotPort {
    * all behind it are told again after the next `listen`.
    */
   event(kernel: Kernel, event: HostEvent): boolean
+  /** The cell that runs; null: code of no cell; undefined: nothing runs. */
+  runningCell(): string | null | undefined
+  /** The kernel ran out of memory. `what`: in words. Returns what to add to them. */
+  ranOutOfMemory(what: string): string
+  /** A kernel came up. */
+  started(kernel: Kernel): void
+  /** Resolves when everything that is pending is durable. */
+  settled(): Promise<void>
   /** The kernel is over: open executions end. */
   ended(reason: string, ending: Ending): void
   startFailed(error: RoomdError): void
@@ -55,7 +69,7 @@ export interface KernelSlotPort {
 
 export class KernelSlot {
   readonly #port: KernelSlotPort
-  #state: State = { kind: 'none', failed: null }
+  #state: State = nothing()
   #cancelTeardown: (() => void) | null = null
   #disposed = false
 
@@ -77,6 +91,7 @@ export class KernelSlot {
   summary(busy: boolean): KernelSummary | null {
     switch (this.#state.kind) {
       case 'none':
+        return this.#state.dead
       case 'starting':
         return null
       case 'running':
@@ -117,15 +132,22 @@ export class KernelSlot {
       // What belongs to a kernel that is no longer this room's is nobody's.
       const now = this.#state
       if ((now.kind !== 'running' && now.kind !== 'ending') || now.kernel !== kernel) return
+      const ran = event.kind === 'died' ? this.#port.runningCell() : undefined
       if (!this.#port.event(kernel, event)) return
       // The kernel's summary tells of it.
       if (event.kind === 'connection') this.#port.changed()
-      if (event.kind === 'died' && this.#state.kind === 'running') {
-        this.#state = { kind: 'none', failed: null }
-        this.#port.ended(describeDeath(event), 'died')
-        this.#port.changed()
-      }
+      if (event.kind === 'died' && this.#state.kind === 'running') this.#died(kernel, event, ran)
     })
+  }
+
+  #died(kernel: Kernel, event: Died, ran: string | null | undefined): void {
+    const what = deathInWords(event, ran)
+    const more = event.out_of_memory === true && !event.expected ? this.#port.ranOutOfMemory(what) : ''
+    const dead: KernelSummary = { ...kernel.summary(), state: 'dead', pid: null, host_pid: null }
+    // Ended by its orphan grace or by the user's own `exit()` of a process: nothing went wrong that has to stay in sight.
+    this.#state = nothing(event.expected ? null : { ...dead, reason: `${what}${more}` })
+    this.#port.ended(what, 'died')
+    this.#port.changed()
   }
 
   /** Ends the kernel, if there is one. false: there was none. */
@@ -133,6 +155,10 @@ export class KernelSlot {
     const state = this.#state
     switch (state.kind) {
       case 'none':
+        if (state.dead !== null) {
+          this.#state = nothing()
+          this.#port.changed()
+        }
         return false
       case 'ending':
         await state.flight
@@ -149,7 +175,7 @@ export class KernelSlot {
         // Executions end at once, not when the process is gone.
         this.#port.ended(reason, ending)
         const flight = kernel.shutdown(graceMs).finally(() => {
-          this.#state = { kind: 'none', failed: null }
+          this.#state = nothing()
           this.#port.changed()
         })
         this.#state = { kind: 'ending', kernel, flight }
@@ -168,14 +194,21 @@ export class KernelSlot {
     if (this.#disposed || keepAlive === null || this.#state.kind !== 'running' || !this.#port.idle()) return
     const { kernel } = this.#state
     const generation = this.#port.generation()
+    /** The fence. Nothing may come between it and the step it guards. */
+    const stillSo = (): boolean =>
+      this.#state.kind === 'running' &&
+      this.#state.kernel === kernel &&
+      this.#port.idle() &&
+      this.#port.generation() === generation
     this.#cancelTeardown = this.#port.clock.after(keepAlive, () => {
-      const stillSo =
-        this.#state.kind === 'running' &&
-        this.#state.kernel === kernel &&
-        this.#port.idle() &&
-        this.#port.generation() === generation
-      if (stillSo)
-        this.end('shutdown', 'the room was idle for its keep-alive time').catch(() => this.consider())
+      if (!stillSo()) return
+      this.#port
+        .settled()
+        .then(async () => {
+          if (stillSo()) await this.end('shutdown', 'the room was idle for its keep-alive time')
+          else this.consider()
+        })
+        .catch(() => this.consider())
     })
   }
 
@@ -206,6 +239,7 @@ export class KernelSlot {
         throw new RoomdError('shutting_down', 'the daemon is stopping; the kernel is adopted by the next one')
       }
       this.#state = { kind: 'running', kernel }
+      this.#port.started(kernel)
       this.listen(0)
       this.#port.changed()
       return kernel
@@ -216,7 +250,11 @@ export class KernelSlot {
           : new RoomdError('kernel_start_failed', `the kernel did not start: ${String(thrown)}`)
       if (!this.#disposed) {
         // What was called off has not failed: who called it off has ended the executions, and the next start need not wait.
-        this.#state = { kind: 'none', failed: signal.aborted ? null : { error, at: this.#port.clock.now() } }
+        this.#state = {
+          kind: 'none',
+          failed: signal.aborted ? null : { error, at: this.#port.clock.now() },
+          dead: null,
+        }
         if (!signal.aborted) this.#port.startFailed(error)
         this.#port.changed()
       }
@@ -251,10 +289,6 @@ export class KernelSlot {
   }
 }
 
-function describeDeath(event: Extract<HostEvent, { kind: 'died' }>): string {
-  if (event.reason !== undefined) return event.reason
-  const code = event.code === null ? 'ended (its exit code is not known)' : `exited with code ${event.code}`
-  const how = event.signal ? `was ended by ${event.signal}` : code
-  const stderr = event.stderr.trim()
-  return `the kernel ${how}${stderr ? `; last lines of stderr:\n${stderr}` : ''}`
+function nothing(dead: KernelSummary | null = null): State {
+  return { kind: 'none', failed: null, dead }
 }

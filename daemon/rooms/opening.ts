@@ -188,6 +188,8 @@ function newRecord(
     saved_event_seq: 0,
     autosave: 'on',
     keep_alive_ms: null,
+    memory_deaths: null,
+    launched_kernel: null,
     created_at: now,
     touched_at: now,
     ...given,

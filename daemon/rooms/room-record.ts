@@ -4,6 +4,7 @@ import { decode, encode } from '../../protocol/codec.ts'
 import { CellId, NotebookId } from '../../protocol/ids.ts'
 import { Autosaving, SourceState } from '../../protocol/notebook.ts'
 import type { SqlValue, Statement, Store } from '../store/store.ts'
+import { MemoryDeaths } from './memory-breaker.ts'
 import { type RoomState, roomStates } from './room-state.ts'
 
 /** What is kept of the bound file. `hash`: SHA-256 of the bytes last read or written. */
@@ -54,6 +55,9 @@ export interface RoomRecord {
   autosave: Autosaving
   /** null: the default; -1: pinned. */
   keep_alive_ms: number | null
+  memory_deaths: MemoryDeaths | null
+  /** Kernelspec of the last kernel that came up. */
+  launched_kernel: string | null
   created_at: number
   touched_at: number
 }
@@ -76,6 +80,8 @@ const Row = z.object({
   source: z.instanceof(Uint8Array).nullable(),
   autosave: Autosaving,
   keep_alive_ms: z.number().nullable(),
+  memory_deaths: z.string().nullable(),
+  launched_kernel: z.string().nullable(),
   created_at: z.number(),
   touched_at: z.number(),
 })
@@ -85,6 +91,8 @@ function parseRow(row: unknown): RoomRecord {
   return {
     ...parsed,
     ephemeral: parsed.ephemeral !== 0,
+    memory_deaths:
+      parsed.memory_deaths === null ? null : MemoryDeaths.parse(JSON.parse(parsed.memory_deaths)),
     source: parsed.source ? SourceRecord.parse(decode(parsed.source)) : { state: 'none' },
   }
 }
@@ -129,6 +137,7 @@ export function insertRecord(record: RoomRecord): Statement {
     ...record,
     ephemeral: record.ephemeral ? 1 : 0,
     source: encode(record.source),
+    memory_deaths: record.memory_deaths === null ? null : JSON.stringify(record.memory_deaths),
   }
   const names = Object.keys(columns)
   return {
@@ -152,6 +161,21 @@ export function updateBinding(record: RoomRecord): Statement {
       record.saved_doc_seq,
       record.saved_event_seq,
       record.notebook_id,
+    ],
+  }
+}
+
+/** Writes what concerns the life of the room's kernels. */
+export function updateKernelLife(record: RoomRecord): Statement {
+  const { kernel_name, keep_alive_ms, memory_deaths, launched_kernel, notebook_id } = record
+  return {
+    sql: `UPDATE rooms SET kernel_name = ?, keep_alive_ms = ?, memory_deaths = ?, launched_kernel = ? WHERE notebook_id = ?`,
+    values: [
+      kernel_name,
+      keep_alive_ms,
+      memory_deaths === null ? null : JSON.stringify(memory_deaths),
+      launched_kernel,
+      notebook_id,
     ],
   }
 }

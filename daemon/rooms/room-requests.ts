@@ -13,6 +13,7 @@ import type { Peer } from './peer.ts'
 import { joinCell } from './picture.ts'
 import type { Room } from './room.ts'
 import { updateBinding } from './room-record.ts'
+import { keepAliveOf } from './room-summary.ts'
 import type { RequestContext } from './seam.ts'
 import { mustBeOpen } from './source-states.ts'
 
@@ -159,17 +160,27 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
       return call.room.executions.interrupt()
     }),
 
-  restart_kernel: (call, { kernel }) =>
+  restart_kernel: (call, { kernel, reset }) =>
     effect(call, async (begunAt) => {
       const { room } = call
-      const present = room.slot.summary(false)
+      const present = room.presentKernel ? room.slot.summary(false) : null
+      if (reset) await room.resetBreaker()
+      else room.mustNotHaveTripped()
       if (begunAt !== null && present && (present.started_at ?? 0) > begunAt) return { kernel: present }
       await room.slot.end('restarted', 'the kernel was restarted')
       if (kernel !== undefined) await room.chooseKernel(kernel)
       await room.slot.want(kernel)
       const started = room.kernelSummary()
-      if (!started) throw new RoomdError('kernel_died', 'the kernel ended right after its start')
+      if (!started || started.state === 'dead')
+        throw new RoomdError('kernel_died', started?.reason ?? 'the kernel ended right after its start')
       return { kernel: started }
+    }),
+
+  set_keep_alive: (call, { keep_alive }) =>
+    effect(call, async () => {
+      const ms = keep_alive === 'default' ? null : keep_alive === 'pinned' ? -1 : keep_alive * 1000
+      await call.room.keepKernel(ms)
+      return { keep_alive: keepAliveOf(call.room) }
     }),
 
   shutdown_kernel: (call) =>

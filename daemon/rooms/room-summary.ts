@@ -14,6 +14,11 @@ export function readinessOf(source: SourceRecord, runtime: Readiness['runtime'])
   }
 }
 
+export function keepAliveOf(room: Room): 'pinned' | number {
+  const ms = room.keepAliveMs
+  return ms === null ? 'pinned' : ms / 1000
+}
+
 export function summaryOf(room: Room): RoomSummary {
   const { record, executions } = room
   const kernel = room.kernelSummary()
@@ -22,12 +27,13 @@ export function summaryOf(room: Room): RoomSummary {
     path: record.path,
     title: record.title,
     kind: record.kind,
-    state: room.peers.size > 0 ? 'active' : kernel ? 'idle' : 'inactive',
+    state: room.peers.size > 0 ? 'active' : kernel && kernel.state !== 'dead' ? 'idle' : 'inactive',
     source_state: record.source.state,
     peers: [...room.peers].map((peer) => peer.summary()),
     kernel,
     queue: { running: executions.running ? 1 : 0, queued: executions.queued.length },
     memory: kernel?.pid ? residentMemory(kernel.pid) : null,
+    keep_alive: keepAliveOf(room),
     doc_seq: record.doc_seq,
     event_seq: record.event_seq,
   }

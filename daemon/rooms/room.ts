@@ -27,11 +27,12 @@ import { goneRoom } from './gone.ts'
 import { type FirstWork, graduate } from './graduation.ts'
 import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
 import { kernelOfMetadata } from './kernel-wish.ts'
+import { breakerOpen, withDeath } from './memory-breaker.ts'
 import type { Mutation, Mutations } from './mutations.ts'
 import type { DocumentChange, RoomChange, RoomDocument, RoomExecutions, RoomPort } from './parts.ts'
 import type { Peer } from './peer.ts'
 import { RoomPeers } from './room-peers.ts'
-import { advance, type RoomRecord } from './room-record.ts'
+import { advance, type RoomRecord, updateKernelLife } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
 import { RoomSource } from './room-source.ts'
 import { isAttachable } from './room-state.ts'
@@ -109,6 +110,7 @@ export class Room implements RoomPort {
       clock,
       kernels,
       startRequest: async (wanted, signal) => {
+        this.mustNotHaveTripped()
         const chosen = await kernels.choose(this.#wantedKernel(wanted))
         const own = await hooks?.starting(this, chosen.name, signal)
         return {
@@ -140,6 +142,17 @@ export class Room implements RoomPort {
       idle: () => this.peers.size === 0 && this.#reservations === 0 && this.executions.idle,
       generation: () => this.connectionGeneration,
       keepAliveMs: () => this.#keepAliveMs(),
+      runningCell: () => {
+        const { running } = this.executions
+        return running === null ? undefined : running.cell_id
+      },
+      ranOutOfMemory: (what) => this.#noteOutOfMemory(what),
+      started: (kernel) => {
+        if (this.record.launched_kernel === kernel.name || this.fault) return
+        this.record.launched_kernel = kernel.name
+        this.#storeKernelLife()
+      },
+      settled: () => this.settled(),
     })
     this.executions = parts.makeExecutions(this)
     this.source = new RoomSource(surroundings.context, surroundings.files, this)
@@ -339,7 +352,14 @@ export class Room implements RoomPort {
   async mustHaveKernelspec(): Promise<void> {
     this.surroundings.context.hooks?.mayStart(this.record)
     if (this.slot.runtime === 'ready' || this.slot.runtime === 'launching') return
+    this.mustNotHaveTripped()
     await this.surroundings.context.kernels.choose(this.#wantedKernel(undefined))
+  }
+
+  /** Throws `kernel_start_failed` while kernels of this room are not started because they ran out of memory. */
+  mustNotHaveTripped(): void {
+    const { memory_deaths } = this.record
+    if (memory_deaths?.tripped) throw breakerOpen(memory_deaths)
   }
 
   // --- what is shown -------------------------------------------------------------------------------------------------
@@ -382,11 +402,27 @@ export class Room implements RoomPort {
   /** The kernelspec of the next start; durable. */
   chooseKernel(name: string): Promise<void> {
     this.record.kernel_name = name
-    return this.commit({
-      statements: [
-        { sql: 'UPDATE rooms SET kernel_name = ? WHERE notebook_id = ?', values: [name, this.id] },
-      ],
-    })
+    return this.commit({ statements: [updateKernelLife(this.record)] })
+  }
+
+  /** A person said so: kernels are started again. Durable. */
+  async resetBreaker(): Promise<void> {
+    if (this.record.memory_deaths === null) return
+    this.record.memory_deaths = null
+    await this.commit({ statements: [updateKernelLife(this.record)] })
+  }
+
+  /** How long (ms) the idle kernel is kept; null: the default; -1: pinned. Durable; holds for the kernel that runs too. */
+  async keepKernel(keepAliveMs: number | null): Promise<void> {
+    this.record.keep_alive_ms = keepAliveMs
+    await this.commit({ statements: [updateKernelLife(this.record)] })
+    this.slot.present?.keepFor(this.#keepAliveMs())
+    this.slot.consider()
+  }
+
+  /** Ms; null: pinned. */
+  get keepAliveMs(): number | null {
+    return this.#keepAliveMs()
   }
 
   // --- ending --------------------------------------------------------------------------------------------------------
@@ -411,7 +447,23 @@ export class Room implements RoomPort {
 
   #wantedKernel(name: string | undefined): { name?: string; language?: string } {
     const asked = name ?? this.record.kernel_name
-    return asked ? { name: asked } : kernelOfMetadata(this.document.metadata)
+    if (asked) return { name: asked }
+    const wish = kernelOfMetadata(this.document.metadata)
+    const { launched_kernel } = this.record
+    // Nobody says which: then as before, whatever the machine has got meanwhile.
+    return wish.name || wish.language || !launched_kernel ? wish : { name: launched_kernel }
+  }
+
+  #noteOutOfMemory(what: string): string {
+    const deaths = withDeath(this.record.memory_deaths, this.now(), what)
+    this.record.memory_deaths = deaths
+    this.#storeKernelLife()
+    return deaths.tripped ? `. ${breakerOpen(deaths).message}` : ''
+  }
+
+  #storeKernelLife(): void {
+    // A failure breaks the line, and the rebuild goes on from what the store has.
+    this.commit({ statements: [updateKernelLife(this.record)] }).catch(() => {})
   }
 
   #keepAliveMs(): number | null {

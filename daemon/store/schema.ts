@@ -474,4 +474,10 @@ export const migrations: readonly string[] = [
   WHEN NEW.notebook_id IS NOT OLD.notebook_id
   BEGIN SELECT RAISE(ABORT, 'a kernel cannot move to another room'); END;
   `,
+  `
+  -- JSON {at, tripped, last} of kernels that ran out of memory; NULL: none since the last reset.
+  ALTER TABLE rooms ADD COLUMN memory_deaths TEXT;
+  -- Kernelspec of the last kernel that came up, for when neither anybody nor the notebook asks for one.
+  ALTER TABLE rooms ADD COLUMN launched_kernel TEXT;
+  `,
 ]

@@ -153,6 +153,8 @@ export class ScriptedKernel implements Kernel {
     this.onInterrupt()
   }
 
+  keepFor(): void {}
+
   async shutdown(): Promise<void> {}
 
   release(): void {

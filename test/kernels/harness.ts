@@ -38,7 +38,9 @@ export async function withKernels(
       log,
       clock: systemClock,
       bootId: BootId.parse(randomUUID()),
-      environment: () => Promise.resolve({ ...(home.env as Variables), ...options.variables }),
+      environment: () =>
+        // The very object: a test may add to it later.
+        Promise.resolve(Object.assign(home.env, options.variables) as Variables),
       gateways: options.gateways ?? [],
     })
   const providers = [make()]

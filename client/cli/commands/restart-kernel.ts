@@ -4,11 +4,14 @@ import { ExitCode } from '../exit-codes.ts'
 import { openOrAttachRoom } from '../room-argument.ts'
 import { withDaemon } from '../session.ts'
 
-export const run: CommandRun<{ room: string; kernel: string | undefined }> = async (context, args) => {
+export const run: CommandRun<{ room: string; kernel: string | undefined; reset: boolean }> = async (
+  context,
+  args,
+) => {
   const { terminal } = context
   const { kernel } = await withDaemon(context, async (client) => {
     const room = await openOrAttachRoom(context, client, args.room)
-    return room.call('restart_kernel', args.kernel === undefined ? {} : { kernel: args.kernel })
+    return room.restartKernel(args.kernel, { reset: args.reset })
   })
   if (terminal.json) terminal.result({ kernel })
   else terminal.line(`${kernel.name} is ${kernel.state}${kernel.pid === null ? '' : ` (pid ${kernel.pid})`}`)

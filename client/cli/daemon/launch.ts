@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, existsSync, type FSWatcher, mkdirSync, openSync, rmSync, watch } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { KERNEL_MARK } from '../../../protocol/kernel-mark.ts'
 import type { Places } from '../../../protocol/places.ts'
 import { programFile } from '../../../protocol/programs.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
@@ -85,7 +86,7 @@ function startProcess(places: Places): StartedProcess {
       detached: true,
       stdio: ['ignore', out, out],
       cwd: '/',
-      env: process.env,
+      env: ownEnvironment(),
     })
     const process_: StartedProcess = { ended: null, onEnd: () => {} }
     const end = (how: string, failed: boolean) => {
@@ -101,6 +102,12 @@ function startProcess(places: Places): StartedProcess {
   } finally {
     closeSync(out)
   }
+}
+
+/** Started from a cell of a notebook, the daemon outlives that notebook's kernel. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  const { [KERNEL_MARK]: _mark, ...rest } = process.env
+  return rest
 }
 
 /**

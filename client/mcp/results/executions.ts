@@ -53,6 +53,7 @@ export async function executionBlocks(
   blocks.line(headline(execution, options.now))
   if (options.more !== undefined) blocks.line(options.more)
   await blocks.add(execution.outputs, execution)
+  for (const { reason } of execution.gaps ?? []) blocks.line(`(some output is missing: ${reason})`)
   if (execution.truncated)
     blocks.line('(the kernel printed more than is kept; the marker in the output says how much)')
   return blocks.blocks

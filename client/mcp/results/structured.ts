@@ -88,7 +88,7 @@ export function structuredExecution(
     : null,
 ): Plain {
   const { execution_id, cell_id, status, execution_count, truncated, started_at, finished_at } = execution
-  const { prompt, password, reason, by } = execution
+  const { prompt, password, reason, by, gaps } = execution
   return {
     execution_id,
     ...(cell_id === null ? {} : { cell_id }),
@@ -102,6 +102,7 @@ export function structuredExecution(
     ...(finished_at === null ? {} : { finished_at }),
     ...(status === 'waiting_for_input' ? { prompt: prompt ?? '', password: password ?? false } : {}),
     ...(reason === undefined ? {} : { reason }),
+    ...(gaps === undefined ? {} : { gaps }),
   }
 }
 

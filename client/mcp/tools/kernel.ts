@@ -52,13 +52,22 @@ export const restartKernel = defineTool({
       .max(200)
       .optional()
       .describe('Kernelspec of the new kernel. Default: the same.'),
+    reset: z
+      .boolean()
+      .optional()
+      .describe(
+        'Start a kernel although those before ran out of memory three times within 300 s. Only when the user has said so.',
+      ),
     notebook,
   }),
   output: z.object({ kernel: KernelShape }),
-  async run(context, { kernel: wanted, notebook }) {
+  async run(context, { kernel: wanted, reset, notebook }) {
     return withRoom(context, notebook, 'read', async (lease) => {
       lease.show({ activity: 'restarting the kernel' })
-      const { kernel } = await lease.room.restartKernel(wanted, { mutationId: context.mutations.next() })
+      const { kernel } = await lease.room.restartKernel(wanted, {
+        ...(reset === undefined ? {} : { reset }),
+        mutationId: context.mutations.next(),
+      })
       const { kernel_id, name, state, language, pid, started_at, reason } = kernel
       return {
         structured: {

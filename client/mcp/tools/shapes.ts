@@ -1,6 +1,6 @@
 /** Schemas that tools share: arguments that mean the same everywhere, and the shapes of results. */
 import { z } from 'zod'
-import { executionStatuses, Readiness, SourceState } from '../../../protocol/notebook.ts'
+import { executionStatuses, OutputGap, Readiness, SourceState } from '../../../protocol/notebook.ts'
 
 // --- arguments -------------------------------------------------------------------------------------------------------
 
@@ -82,6 +82,8 @@ export const ExecutionShape = z.object({
   /** The outputs are not in this result; get_results has them. */
   outputs_omitted: z.boolean().optional(),
   truncated: z.boolean(),
+  /** Where output is missing that cannot be had any more. */
+  gaps: z.array(OutputGap).optional(),
   by: z.string().optional(),
   /** Epoch milliseconds. */
   started_at: z.number().optional(),
