@@ -7,6 +7,7 @@ import { access, readdir, readFile } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { RoomdError } from '../../protocol/errors.ts'
+import { isOurKernelspec } from '../../protocol/javascript-kernelspec.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { programFile } from '../../protocol/programs.ts'
 import type { Variables } from './environment.ts'
@@ -134,6 +135,8 @@ async function readSpec(folder: SpecFolder, name: string, env: Variables): Promi
   const parsed = parseKernelJson(text)
   if (typeof parsed === 'string')
     return { ...bare, display_name: name, language: '', reason: `${path} is no kernelspec: ${parsed}` }
+  // Ours, written for Jupyter: we start the kernel we have, which is never older.
+  if (isOurKernelspec(parsed)) return null
   const prefix = dirname(dirname(dirname(dirname(resources))))
   const argv = parsed.argv.map((argument) =>
     argument.replaceAll('{resource_dir}', resources).replaceAll('{prefix}', prefix),

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { kernelspec } from '../../daemon/javascript-kernel/kernelspec.ts'
+import { javascriptKernelspec } from '../../protocol/javascript-kernelspec.ts'
 import { programFile } from '../../protocol/programs.ts'
 
 const python = '/usr/bin/python3'
@@ -51,7 +51,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'jsk-suite-'))
   const spec = join(folder, 'kernels', 'roomd-javascript-under-test')
   mkdirSync(spec, { recursive: true })
-  const content = kernelspec(process.execPath, programFile('javascript-kernel'))
+  const content = javascriptKernelspec(process.execPath, programFile('javascript-kernel'))
   writeFileSync(join(spec, 'kernel.json'), JSON.stringify(content))
   writeFileSync(join(folder, 'suite.py'), suite)
 })

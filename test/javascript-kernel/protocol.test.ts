@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { kernelspec } from '../../daemon/javascript-kernel/kernelspec.ts'
+import { javascriptKernelspec } from '../../protocol/javascript-kernelspec.ts'
 import { programFile } from '../../protocol/programs.ts'
 import { KernelClient, outputsOf, streamText } from './kernel-client.ts'
 
@@ -268,7 +268,7 @@ describe('the end', () => {
 })
 
 test('the kernelspec starts this program', () => {
-  expect(kernelspec('/usr/bin/node', '/opt/javascript-kernel.js')).toMatchObject({
+  expect(javascriptKernelspec('/usr/bin/node', '/opt/javascript-kernel.js')).toMatchObject({
     argv: ['/usr/bin/node', '/opt/javascript-kernel.js', '{connection_file}'],
     language: 'javascript',
     interrupt_mode: 'message',
