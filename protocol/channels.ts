@@ -45,7 +45,13 @@ export type Welcome = z.output<typeof Welcome>
 
 export const Target = z.union([
   z.object({ notebook_id: NotebookId }).strict(),
-  z.object({ path: z.string().min(1).max(4096) }).strict(),
+  z
+    .object({
+      path: z.string().min(1).max(4096),
+      /** Upgrade a file of format 3 or older in place to 4.5, before it is opened; owners only. */
+      convert: z.boolean().optional(),
+    })
+    .strict(),
   z
     .object({
       create: z
@@ -54,6 +60,8 @@ export const Target = z.union([
           kernel: z.string().max(200).optional(),
           working_dir: z.string().max(4096).optional(),
           ephemeral: z.boolean().optional(),
+          /** Begin with the cells and metadata of this room, without outputs. */
+          clone_of: NotebookId.optional(),
           /** Makes a repeated create (after a lost answer) find the room it made. */
           mutation_id: MutationId.optional(),
         })

@@ -27,3 +27,12 @@ export function activeElsewhere(path: string, { pid, home }: Claim): RoomdError 
     },
   )
 }
+
+/** Converting writes over a file. */
+export function mustBeOwner(scope: Scope): void {
+  if (scopeAllows(scope, 'owner')) return
+  throw new RoomdError(
+    'forbidden',
+    `a ${scope} may not convert a file; open it with scope owner, or without convert`,
+  )
+}

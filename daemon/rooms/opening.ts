@@ -10,16 +10,16 @@ import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
-import { createDocumentInSlices, loadDocument } from '../documents/document.ts'
+import { createDocumentInSlices, type DocumentSeed, loadDocument } from '../documents/document.ts'
 import type { NotebookFile } from '../documents/ipynb/read.ts'
 import { Journal, readJournal, snapshotStatements } from '../documents/journal.ts'
 import { readSource, saveFile } from '../documents/save.ts'
 import { type PreparedFileOutputs, prepareFileOutputs } from '../executions/file-outputs.ts'
 import { createExecutions } from '../executions/room-executions.ts'
 import type { Statement } from '../store/store.ts'
-import { baseRows } from './base-text.ts'
+import { baseRows, readBase } from './base-text.ts'
 import { newFile } from './file-path.ts'
-import type { RoomParts } from './room.ts'
+import type { Room, RoomParts } from './room.ts'
 import { insertRecord, type RoomRecord, recordByPath, type SourceRecord } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
 
@@ -51,28 +51,42 @@ export async function importFile(rooms: RoomsContext, path: string): Promise<New
   )
 }
 
-/** Makes a room without a file, or with a new, empty one at `path`. */
+/** Makes a room without a file, or with a new one at `path`: empty, or with the cells of `original` and none of its outputs. */
 export async function createRoom(
   rooms: RoomsContext,
   wanted: Extract<Target, { create: unknown }>['create'],
+  original: Room | null,
 ): Promise<{ made: NewRoom; placed: () => Promise<void> }> {
-  const spec = await rooms.kernels.choose(wanted.kernel === undefined ? {} : { name: wanted.kernel })
+  const choose = (name: string | undefined): Promise<KernelSpecSummary> =>
+    rooms.kernels.choose(name === undefined ? {} : { name })
+  const content = original ? copyOf(original) : emptyNotebook(await choose(wanted.kernel))
+  if (original && wanted.kernel !== undefined) await choose(wanted.kernel)
   const path = wanted.path === undefined ? null : await newFile(wanted.path)
   if (path !== null) mustBeNew(rooms, path)
   const id = NotebookId.parse(randomUUID())
   const scratch = join(rooms.places.data, 'scratch', id)
-  const working_dir = wanted.working_dir ?? (path === null ? scratch : dirname(path))
+  const working_dir =
+    wanted.working_dir ?? (path === null ? (original?.record.working_dir ?? scratch) : dirname(path))
   if (working_dir === scratch) await mkdir(scratch, { recursive: true, mode: 0o700 })
-  const empty = emptyNotebook(spec)
+  const base =
+    original && original.record.source.read_only !== 'format' ? readBase(rooms.store, original.id) : null
   const written =
-    path === null ? null : await rooms.worker.write({ base: null, path, metadata: empty.metadata, cells: [] })
+    path === null
+      ? null
+      : await rooms.worker.write({
+          base: base?.text ?? null,
+          base_ids: base?.cell_ids ?? null,
+          path,
+          metadata: content.metadata,
+          cells: content.cells.map((cell) => ({ ...cell, outputs: { outputs: [], execution_count: null } })),
+        })
   const record = newRecord(rooms, {
     notebook_id: id,
     path,
     kind: path === null ? 'standalone' : 'in-place',
-    title: path === null ? 'Untitled' : basename(path),
+    title: path === null ? (original ? `Copy of ${original.record.title}` : 'Untitled') : basename(path),
     working_dir,
-    kernel_name: wanted.kernel ?? null,
+    kernel_name: wanted.kernel ?? original?.record.kernel_name ?? null,
     ephemeral: wanted.ephemeral ?? false,
     source: written === null ? { state: 'none' } : { state: 'ready', hash: written.hash },
   })
@@ -80,7 +94,7 @@ export async function createRoom(
     written === null
       ? []
       : baseRows(id, { hash: written.hash, text: written.bytes, cell_ids: written.cell_ids })
-  const made = await assemble(rooms, record, empty, [], rows)
+  const made = await assemble(rooms, record, content, [], rows)
   const placed = async (): Promise<void> => {
     if (path !== null && written !== null) {
       await saveFile({ path, bytes: written.bytes, expectedHash: null })
@@ -105,7 +119,7 @@ export async function makeHiddenRoom(
   return { ...made, unit: [...made.unit, ...rows] }
 }
 
-function emptyNotebook(spec: KernelSpecSummary): NotebookFile {
+function emptyNotebook(spec: KernelSpecSummary): DocumentSeed {
   return {
     nbformat: 4,
     nbformat_minor: 5,
@@ -114,11 +128,12 @@ function emptyNotebook(spec: KernelSpecSummary): NotebookFile {
       language_info: { name: spec.language },
     },
     cells: [],
-    kernel_name: spec.name,
-    language: spec.language,
-    read_only: null,
-    warnings: [],
   }
+}
+
+function copyOf({ document }: Room): DocumentSeed {
+  const cells = document.cells(0, document.cellCount).map(({ source_hash: _, ...cell }) => cell)
+  return { nbformat: 4, nbformat_minor: 5, metadata: document.metadata, cells }
 }
 
 /** Throws `conflict` for a file or room that is there already. */
@@ -149,11 +164,13 @@ export function loadParts(rooms: RoomsContext, record: RoomRecord): RoomParts {
 async function assemble(
   rooms: RoomsContext,
   record: RoomRecord,
-  file: NotebookFile,
+  content: DocumentSeed,
   outputs: readonly PreparedFileOutputs[],
   rows: Statement[],
 ): Promise<NewRoom> {
-  const document = await createDocumentInSlices(file)
+  // Old formats are shown as format 4 has them.
+  const seed = content.nbformat === 4 ? content : { ...content, nbformat: 4, nbformat_minor: 5 }
+  const document = await createDocumentInSlices(seed)
   const snapshot = snapshotStatements(record.notebook_id, record.doc_seq, document.updateSince())
   return {
     parts: { record, document, ...partsAround(rooms, record) },

@@ -17,7 +17,7 @@ import type { Statement } from '../store/store.ts'
 import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
 import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
-import { activeElsewhere, claimsFolder, mayUseFile } from './file-use.ts'
+import { activeElsewhere, claimsFolder, mayUseFile, mustBeOwner } from './file-use.ts'
 import { goneRoom } from './gone.ts'
 import { Mutations } from './mutations.ts'
 import { createRoom, importFile, loadParts, makeHiddenRoom, type NewRoom } from './opening.ts'
@@ -308,8 +308,13 @@ export class RoomRegistry implements Rooms {
       if (mode === 'create') {
         throw new RoomdError('invalid_argument', 'mode create takes the target {create: {path}}, not {path}')
       }
-      const { scope } = context.identity
-      return this.#byPath(await existingFile(target.path), mode, open.scope ?? scope)
+      const scope = open.scope ?? context.identity.scope
+      const room = await this.#byPath(await existingFile(target.path), mode, scope)
+      if (target.convert) {
+        mustBeOwner(scope)
+        await room.source.convert()
+      }
+      return room
     }
     if (mode !== 'create') throw new RoomdError('invalid_argument', `mode ${mode} cannot create a room`)
     return this.#create(target.create, context)
@@ -339,12 +344,13 @@ export class RoomRegistry implements Rooms {
     context: RequestContext,
   ): Promise<Room> {
     const make = async (rows: (value: unknown) => ReturnType<Mutations['resultRows']>): Promise<unknown> => {
-      const ready = await takeReadyRoom(this.context, wanted, rows)
+      const original = wanted.clone_of === undefined ? null : await this.byId(wanted.clone_of)
+      const ready = original ? null : await takeReadyRoom(this.context, wanted, rows)
       if (ready) {
         await this.#openFile(ready)
         return { notebook_id: ready.id }
       }
-      const { made, placed } = await createRoom(this.context, wanted)
+      const { made, placed } = await createRoom(this.context, wanted, original)
       const value = { notebook_id: made.parts.record.notebook_id }
       const room = await this.#install(made, rows(value))
       await placed().catch(async (error) => {

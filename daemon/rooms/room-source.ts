@@ -12,6 +12,7 @@ import type { MethodResult } from '../../protocol/methods.ts'
 import type { Claim } from '../documents/file-claims.ts'
 import { removeLeftovers } from '../documents/save.ts'
 import { Autosave } from './autosave.ts'
+import { convert } from './converting.ts'
 import { bare, type FileIdentity, lookAtFile, tell } from './disk-changes.ts'
 import { findMoved } from './moved-files.ts'
 import { reconcile } from './reconciling.ts'
@@ -112,6 +113,14 @@ export class RoomSource {
     return this.#inLine(async () => {
       if (path !== undefined && path !== this.#room.record.path) return this.#saveElsewhere(path)
       return this.#save(false)
+    })
+  }
+
+  /** Upgrades a file of an old format in place, and claims it for writing. */
+  convert(): Promise<void> {
+    return this.#inLine(async () => {
+      await convert(this.#room)
+      await this.#acquire()
     })
   }
 

@@ -1,11 +1,12 @@
 /**
- * Cells of files before format 4 (worksheets, prompts, heading cells), so that they can be shown; and of formats after it, as
- * far as they look like 4. None of these is ever written: converting is the user's decision.
+ * Cells of files before format 4 (worksheets, prompts, heading cells) as format 4 has them, so that they can be shown, and written
+ * when the user wants them converted (upgrade.ts); and of formats after it, as far as they look like 4. What becomes what is what
+ * Jupyter's own nbformat does.
  */
 import type { Output } from '../../../protocol/notebook.ts'
 import { wellFormed } from '../layout.ts'
 import { identify } from './cell-ids.ts'
-import { joinLines } from './lines.ts'
+import { joinLines, splitLines } from './lines.ts'
 import { countOf, isRecord, joinBundle, readOutput } from './outputs.ts'
 import { invalidFile, type ParsedFile } from './parse.ts'
 import type { FileCell } from './read.ts'
@@ -24,9 +25,11 @@ const mimes: Readonly<Record<string, string>> = {
 }
 
 export function readOldCells(file: ParsedFile): FileCell[] {
-  const cells = cellValues(file)
+  const cells = cellValues(file).map((cell) =>
+    file.nbformat <= 2 ? { ...cell, value: withLineEnds(cell.value) } : cell,
+  )
   const read = cells.map(({ value, at }) => {
-    const text = joinLines(value.input ?? value.source ?? '')
+    const text = joinLines(value.input ?? value.code ?? value.source ?? value.text ?? '')
     if (text === null) throw invalidFile(file.path, `${at}.source`, 'expected a text or a list of lines')
     return { value, at, source: headed(value, text), type: typeOf(value) }
   })
@@ -44,12 +47,28 @@ export function readOldCells(file: ParsedFile): FileCell[] {
       cell_id,
       cell_type: type,
       source: wellFormed(source),
-      metadata: isRecord(value.metadata) ? value.metadata : {},
+      metadata: {
+        ...(isRecord(value.metadata) ? value.metadata : {}),
+        ...(type === 'code' && value.collapsed !== undefined ? { collapsed: value.collapsed } : {}),
+      },
       outputs,
       execution_count: countOf(value.prompt_number ?? value.execution_count),
       own_id: null,
     }
   })
+}
+
+/** Up to format 2 the lines of a list have no ends. */
+function withLineEnds(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => {
+      if (key === 'outputs' && Array.isArray(part))
+        return [key, part.map((output: unknown) => (isRecord(output) ? withLineEnds(output) : output))]
+      const lines =
+        key !== 'traceback' && Array.isArray(part) && part.every((line) => typeof line === 'string')
+      return [key, lines ? part.join('\n') : part]
+    }),
+  )
 }
 
 function cellValues(file: ParsedFile): { value: Record<string, unknown>; at: string }[] {
@@ -79,7 +98,11 @@ function typeOf(value: Record<string, unknown>): string {
 function headed(value: Record<string, unknown>, source: string): string {
   if (value.cell_type !== 'heading') return source
   const level = typeof value.level === 'number' ? Math.min(Math.max(value.level, 1), 6) : 1
-  return `${'#'.repeat(level)} ${source}`
+  // A heading is one line.
+  const line = splitLines(source).map((part) =>
+    part.replace(/(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])$/, ''),
+  )
+  return `${'#'.repeat(level)} ${line.join(' ')}`
 }
 
 function oldOutput(raw: unknown): Output | null {
@@ -89,7 +112,10 @@ function oldOutput(raw: unknown): Output | null {
     case 'display_data':
     case 'execute_result': {
       const found = isRecord(raw.data) ? raw.data : shortNamed(raw)
-      const bundle = { data: joinBundle(found), metadata: isRecord(raw.metadata) ? raw.metadata : {} }
+      const bundle = {
+        data: jsonParsed(joinBundle(found)),
+        metadata: isRecord(raw.metadata) ? longNamed(raw.metadata) : {},
+      }
       return raw.output_type === 'display_data'
         ? { output_type: 'display_data', ...bundle }
         : {
@@ -119,11 +145,26 @@ function known(raw: Record<string, unknown>): Output | null {
   }
 }
 
+/** Members of the output itself; all others are its data. */
+const OWN = ['output_type', 'metadata', 'prompt_number', 'execution_count', 'stream', 'name']
+
 function shortNamed(raw: Record<string, unknown>): Record<string, unknown> {
-  const data: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(raw)) {
-    const mime = mimes[key] ?? (key.includes('/') ? key : null)
-    if (mime) data[mime] = value
+  const data = Object.entries(raw).filter(([key]) => !OWN.includes(key))
+  return longNamed(Object.fromEntries(data.map(([key, value]) => [key, joinLines(value) ?? value])))
+}
+
+function longNamed(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [mimes[key] ?? key, value]))
+}
+
+/** Before format 4 JSON was a text. */
+function jsonParsed(data: Record<string, unknown>): Record<string, unknown> {
+  const value = joinLines(data['application/json'])
+  if (value === null) return data
+  try {
+    return { ...data, 'application/json': JSON.parse(value) as unknown }
+  } catch {
+    // Not JSON after all: a text is JSON, too.
+    return data
   }
-  return data
 }

@@ -6,6 +6,7 @@ import { wellFormed } from '../layout.ts'
 import { readOldCells } from './old-formats.ts'
 import { countOf, isRecord, readOutput } from './outputs.ts'
 import { type FileWarning, hasIds, invalidFile, type ParsedFile, parseCells, parseFile } from './parse.ts'
+import { validateNotebook } from './validate.ts'
 
 /** A cell of a file. Sources are joined, lone surrogates replaced; metadata and attachments are as the file has them. */
 export interface FileCell extends CellSeed {
@@ -41,6 +42,7 @@ export function readNotebook(
   const file = parseFile(bytes, path)
   const metadata = metadataOf(file)
   const cells = file.nbformat === 4 ? readCells(file, ids) : readOldCells(file)
+  if (file.nbformat === 4) file.warnings.push(...violations(file))
   return {
     nbformat: file.nbformat,
     nbformat_minor: file.nbformat_minor,
@@ -52,10 +54,20 @@ export function readNotebook(
   }
 }
 
+/** What breaks the format's rules and was not told before. */
+function violations(file: ParsedFile): FileWarning[] {
+  const told = new Set(file.warnings.map(({ at }) => at))
+  return validateNotebook(file.value, file.nbformat_minor).filter(({ at }) => !told.has(at))
+}
+
+const DROPPED = ['name', 'signature', 'orig_nbformat', 'orig_nbformat_minor']
+
 function metadataOf(file: ParsedFile): Record<string, unknown> {
   const value = file.value.metadata ?? {}
   if (!isRecord(value)) throw invalidFile(file.path, 'metadata', 'expected an object')
-  return value
+  if (file.nbformat >= 4) return value
+  // Of earlier formats: the file's name is its name now, and signatures are kept elsewhere.
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !DROPPED.includes(key)))
 }
 
 function readCells(file: ParsedFile, ids: readonly CellId[] | null): FileCell[] {
