@@ -167,7 +167,15 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     bootId,
     hooks: projects,
   })
-  open.ledger = openLedger({ store, mutations: rooms.mutations, clock: systemClock, log, settings, places })
+  open.ledger = openLedger({
+    store,
+    storeFile,
+    mutations: rooms.mutations,
+    clock: systemClock,
+    log,
+    settings,
+    places,
+  })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)

@@ -8,6 +8,7 @@ export type ProgramName =
   | 'daemon'
   | 'store-writer'
   | 'file-worker'
+  | 'ledger-worker'
   | 'kernel-host'
   | 'javascript-kernel'
 

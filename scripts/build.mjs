@@ -15,6 +15,7 @@ const entries = {
   daemon: 'daemon/main.ts',
   'store-writer': 'daemon/store/writer.ts',
   'file-worker': 'daemon/documents/file-worker.ts',
+  'ledger-worker': 'daemon/ledger/tree/tree-worker.ts',
   'kernel-host': 'daemon/kernel-host/main.ts',
   'javascript-kernel': 'daemon/javascript-kernel/main.ts',
   client: 'client/sdk/index.ts',

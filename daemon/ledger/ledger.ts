@@ -5,7 +5,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
 import type { Settings } from '../../protocol/config.ts'
-import { RoomdError } from '../../protocol/errors.ts'
 import type { LedgerMethod } from '../../protocol/ledger.ts'
 import type { Mutation, Mutations } from '../rooms/mutations.ts'
 import type { RequestContext } from '../rooms/seam.ts'
@@ -13,7 +12,7 @@ import type { ProcedureStore } from '../store/store.ts'
 import type { Call, LedgerParams, LedgerResult, Outcome } from './call.ts'
 import { nameFault } from './grammar.ts'
 import type { Failure } from './outcome.ts'
-import { type ChangingTool, changingTools } from './procedures.ts'
+import type { ChangingTool } from './procedures.ts'
 import { getContext } from './reading/context.ts'
 import { hookContext } from './reading/hook-context.ts'
 import { list } from './reading/list.ts'
@@ -26,6 +25,9 @@ import { getWorkItems } from './reading/work-items.ts'
 import { findSession } from './rows/sessions.ts'
 import { readSourceFiles, type SourceFiles } from './source-files.ts'
 import { Spool } from './spool.ts'
+import { Mirror } from './tree/mirror.ts'
+import { TreeThread } from './tree/tree-thread.ts'
+import { exportTree, importTrees, type TreesOptions } from './trees.ts'
 
 export interface LedgerOptions {
   readonly store: ProcedureStore
@@ -35,25 +37,59 @@ export interface LedgerOptions {
   readonly settings: Settings['ledger']
   /** Folder for hook events that came while the daemon was away. */
   readonly spool: string
-  /** Trees beside the store in which other programs leave traces for finalizing. */
-  readonly sourceRoots: readonly string[]
+  /** Trees in which other programs leave traces for finalizing, and in which an import looks by itself. */
+  readonly usualRoots: readonly string[]
+  /** For copies of files that an import cannot read. */
+  readonly quarantine: string
+  /** Path of the store's database, for the thread that writes trees. */
+  readonly storeFile: string
 }
 
 /** Whose call it is, where nobody's request is behind it. */
 const NOBODY = 'spool'
+/** How often time takes away what is old. */
+const FORGET_MS = 3_600_000
+/** Milliseconds that the mirror waits for another writer of its tree. */
+const MIRROR_CLAIM_MS = 2_000
 
 export class Ledger {
   readonly #options: LedgerOptions
   readonly #spool: Spool
+  readonly #tree: TreeThread
+  readonly #mirror: Mirror | null
+  readonly #trees: TreesOptions
+  #cancelForget: () => void = () => {}
 
   constructor(options: LedgerOptions) {
     this.#options = options
+    const { store, clock, log, settings } = options
+    this.#tree = new TreeThread(options.storeFile)
+    this.#mirror =
+      settings.mirror === null
+        ? null
+        : new Mirror({
+            dir: settings.mirror,
+            tree: this.#tree,
+            options: { compat: settings.compat, claimMs: MIRROR_CLAIM_MS, merge: true },
+            clock,
+            log,
+          })
+    this.#trees = {
+      store,
+      tree: this.#tree,
+      settings: { compat: settings.compat, tagPrompts: settings.tag_prompts },
+      quarantine: options.quarantine,
+      usual: options.usualRoots,
+      now: () => clock.now(),
+      changed: (names) => this.#mirror?.changed(names),
+    }
     this.#spool = new Spool({
       folder: options.spool,
       log: options.log,
       take: (event) => this.#takeHook(event, NOBODY),
     })
     void this.#spool.drain()
+    this.#forgetLater(0)
   }
 
   /** Arguments are parsed, the scope is checked. Rejects with what the store or the disk refused. */
@@ -76,8 +112,9 @@ export class Ledger {
       case 'session_show':
         return show(store, args as LedgerParams<'session_show'>, { ...compat, mirror: settings.mirror })
       case 'session_import':
+        return importTrees(this.#trees, args as LedgerParams<'session_import'>)
       case 'session_export':
-        throw new RoomdError('unsupported', `${method} is not there yet`)
+        return exportTree(this.#trees, args as LedgerParams<'session_export'>)
       case 'session_hook':
         // What waits is older: it comes first.
         await this.#spool.drain()
@@ -93,8 +130,34 @@ export class Ledger {
     }
   }
 
+  /** Archives and deletes what is old, as the settings say; goes on while there is more. */
+  async forgetOld(): Promise<void> {
+    const { store, clock, settings } = this.#options
+    for (;;) {
+      const { archived, deleted } = await store.transact('ledger_forget', {
+        now: Math.round(clock.now() * 1000),
+        settings,
+      })
+      const all = [...archived, ...deleted]
+      if (all.length === 0) return
+      this.#mirror?.changed(all)
+    }
+  }
+
+  /** Before the store closes. */
   async dispose(): Promise<void> {
+    this.#cancelForget()
     await this.#spool.dispose()
+    await this.#mirror?.dispose()
+    await this.#tree.dispose()
+  }
+
+  #forgetLater(ms: number): void {
+    const { clock, log } = this.#options
+    this.#cancelForget = clock.after(ms, () => {
+      this.forgetOld().catch((error) => log.warn({ err: error }, 'old sessions were not forgotten'))
+      this.#forgetLater(FORGET_MS)
+    })
   }
 
   async #change(
@@ -143,6 +206,7 @@ export class Ledger {
               forget: mutations.forgettingRows(mutation.clientInstance),
             },
     })
+    this.#mirror?.changed(outcome.changed)
     return outcome.value
   }
 
@@ -177,16 +241,9 @@ export class Ledger {
   }
 
   async #filesFor(sessionId: string): Promise<SourceFiles> {
-    const { sourceRoots, settings } = this.#options
+    const { usualRoots, settings } = this.#options
     // An id that breaks the grammar names no folder; the call itself is refused for it.
     if (nameFault(sessionId, 'session_id')) return {}
-    return readSourceFiles(
-      [...(settings.mirror === null ? [] : [settings.mirror]), ...sourceRoots],
-      sessionId,
-    )
+    return readSourceFiles([...(settings.mirror === null ? [] : [settings.mirror]), ...usualRoots], sessionId)
   }
-}
-
-export function isChangingTool(method: LedgerMethod): method is ChangingTool {
-  return Object.hasOwn(changingTools, method)
 }

@@ -1,4 +1,5 @@
 /** The ledger of a daemon: where its files lie, and which trees it looks into. */
+import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
 import type { Settings } from '../../protocol/config.ts'
@@ -15,8 +16,9 @@ export function openLedger(of: {
   readonly log: Logger
   readonly settings: Settings
   readonly places: Places
+  readonly storeFile: string
 }): Ledger {
-  const { store, mutations, clock, log, settings, places } = of
+  const { storeFile, store, mutations, clock, log, settings, places } = of
   return new Ledger({
     store,
     mutations,
@@ -24,6 +26,8 @@ export function openLedger(of: {
     log: log.child({ part: 'ledger' }),
     settings: settings.ledger,
     spool: places.hookSpool,
-    sourceRoots: usualRoots(process.env),
+    usualRoots: usualRoots(process.env),
+    quarantine: join(places.data, 'ledger-quarantine'),
+    storeFile,
   })
 }

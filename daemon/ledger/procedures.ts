@@ -11,8 +11,10 @@ import { archive, unarchive } from './procedures/archive.ts'
 import { create } from './procedures/create.ts'
 import { finalize } from './procedures/finalize.ts'
 import { hook } from './procedures/hook.ts'
+import { importEntries } from './procedures/import.ts'
 import { link } from './procedures/link.ts'
 import { record } from './procedures/record.ts'
+import { forgetOld } from './procedures/retention.ts'
 import { save } from './procedures/save.ts'
 import { tag, untag } from './procedures/tag.ts'
 import { addWorkItem, completeWorkItem } from './procedures/work.ts'
@@ -60,4 +62,8 @@ function ledgerCall(transaction: Transaction, { tool, call, mutation }: LedgerCa
   return outcome
 }
 
-export const ledgerProcedures = { ledger_call: ledgerCall }
+export const ledgerProcedures = {
+  ledger_call: ledgerCall,
+  ledger_import: importEntries,
+  ledger_forget: forgetOld,
+}

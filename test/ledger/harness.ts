@@ -62,7 +62,9 @@ export async function openTestLedger(options: TestLedgerOptions = {}): Promise<T
       log,
       settings,
       spool: join(folder, 'spool'),
-      sourceRoots: [tree],
+      usualRoots: [tree],
+      quarantine: join(folder, 'quarantine'),
+      storeFile: join(folder, 'roomd.db'),
     })
     return { store, ledger }
   }

@@ -52,7 +52,10 @@ async function handle(name: string, places: Places): Promise<void> {
   } catch (error) {
     // It may have arrived all the same: the daemon knows the event by its id, and takes it once.
     spoolEvent(places.hookSpool, event)
-    note(places, `no daemon took the event ${name} (${(error as Error).message}); it is kept for the next one`)
+    note(
+      places,
+      `no daemon took the event ${name} (${(error as Error).message}); it is kept for the next one`,
+    )
   }
 }
 

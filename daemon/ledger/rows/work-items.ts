@@ -1,6 +1,8 @@
 /** Work items of a session, in the order in which they were added. */
 import type { LedgerWorkItem } from '../../../protocol/ledger.ts'
 import type { Reader } from '../../store/transaction.ts'
+import { parseLenient } from '../lenient-json.ts'
+import { plainJson } from '../plain-json.ts'
 
 export interface WorkItemRow {
   readonly work_key: number
@@ -38,6 +40,6 @@ export function workItemResult(row: WorkItemRow): LedgerWorkItem {
     started_at: row.started_text,
     completed_at: row.completed_text,
     status: row.status,
-    metadata: JSON.parse(row.metadata),
+    metadata: plainJson(parseLenient(row.metadata)),
   }
 }
