@@ -13,6 +13,7 @@ export const serverInfo = { name: 'roomd', title: `roomd ${VERSION}`, version: V
 export const capabilities = {
   tools: { listChanged: true },
   resources: { subscribe: true, listChanged: true },
+  prompts: { listChanged: false },
 }
 
 export const instructions = `roomd keeps live Jupyter notebooks that you share with people and other agents: the cells, a kernel with its variables, and every output. They outlive this connection.
@@ -23,6 +24,7 @@ export const instructions = `roomd keeps live Jupyter notebooks that you share w
 - Long outputs are shown by their beginning and end; "full_output": true gives all, in parts.
 - status waiting_for_input means that the code asked for input: send_input answers.
 - Errors carry a code, whether trying again helps, and often the next call to make.
+- session_* tools keep a record of the work: session_create at its beginning, session_finalize at its end. With an empty context (after /clear) session_get_context tells what was done and which connect_notebook call goes back.
 - Cells are also resources: roomd://notebooks/{notebook_id}/cells; subscriptions tell when they change.`
 
 export interface Listing {

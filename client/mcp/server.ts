@@ -5,6 +5,8 @@
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
   CallToolRequestSchema,
+  GetPromptRequestSchema,
+  ListPromptsRequestSchema,
   ListResourcesRequestSchema,
   ListResourceTemplatesRequestSchema,
   ListToolsRequestSchema,
@@ -21,6 +23,7 @@ import { Recorder } from './ledger/recorder.ts'
 import { capabilities, instructions, listing, serverInfo } from './listing.ts'
 import { MutationBlock } from './mutation-block.ts'
 import { ProgressTeller } from './progress.ts'
+import { getPrompt, prompts } from './prompts/prompts.ts'
 import type { ProxyTalk } from './proxy-talk.ts'
 import { readResource } from './resources/reading.ts'
 import { Subscriptions } from './resources/subscriptions.ts'
@@ -103,6 +106,12 @@ export class McpServer {
       this.#calls.add(call)
       return call.finally(() => this.#calls.delete(call))
     })
+    server.setRequestHandler(ListPromptsRequestSchema, () => ({
+      prompts: prompts.map((prompt) => ({ ...prompt, arguments: [...prompt.arguments] })),
+    }))
+    server.setRequestHandler(GetPromptRequestSchema, async ({ params }) => ({
+      ...(await asProtocolError(getPrompt(daemon, params.name, params.arguments ?? {}))),
+    }))
     server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
       resourceTemplates: [...templates],
     }))

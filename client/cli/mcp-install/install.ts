@@ -40,11 +40,22 @@ export function install(
   server: ServerCommand,
   options: { print: boolean },
 ): InstallOutcome {
+  const keys = [...target.under, SERVER_NAME]
+  const set = target.format === 'toml' ? setTomlEntry : setJsonEntry
+  return rewrite(target, (text) => set(text, keys, target.entry(server)), options)
+}
+
+/** `edit` gives the file's new text; done to that again it must change nothing. */
+export function rewrite(
+  target: { readonly client: string; readonly path: string },
+  edit: (text: string) => string,
+  options: { print: boolean },
+): InstallOutcome {
   for (let attempt = 1; ; attempt++) {
     // A configuration that is a link (dotfiles) stays one.
     const path = existsSync(target.path) ? realpathSync(target.path) : target.path
     const before = readIfThere(path)
-    const content = withEntry(target, before ?? '', server)
+    const content = edited(target, before ?? '', edit)
     const outcome = { client: target.client, path: target.path, content }
     if (options.print || content === before) return { ...outcome, changed: false, backup: null }
     const backup = write(path, before, content)
@@ -60,14 +71,15 @@ export function install(
   }
 }
 
-function withEntry(target: ClientFile, before: string, server: ServerCommand): string {
-  const keys = [...target.under, SERVER_NAME]
-  const set = target.format === 'toml' ? setTomlEntry : setJsonEntry
+function edited(
+  target: { readonly client: string; readonly path: string },
+  before: string,
+  edit: (text: string) => string,
+): string {
   try {
-    const content = set(before, keys, target.entry(server))
+    const content = edit(before)
     // What we write must be readable, and then say what we meant: doing it again changes nothing.
-    if (set(content, keys, target.entry(server)) !== content)
-      throw new Error(`${target.path} did not take the entry`)
+    if (edit(content) !== content) throw new Error(`${target.path} did not take the entry`)
     return content
   } catch (error) {
     if (!(error instanceof DamagedFile)) throw error
