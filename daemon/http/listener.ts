@@ -15,7 +15,9 @@ import { RoomdError, toWireError } from '../../protocol/errors.ts'
 import type { BlobHash, BootId } from '../../protocol/ids.ts'
 import { measures } from '../measures.ts'
 import { type Access, allowsAll } from './access.ts'
+import { addressOf, socketRoute } from './addresses.ts'
 import { Admission, type Admitted } from './admission.ts'
+import { answerJson, answerUpgrade, COMMON, REASONS } from './answers.ts'
 import { serveBlob } from './blob-route.ts'
 import { Cookies } from './cookies.ts'
 import type { MetricSources } from './metrics.ts'
@@ -30,13 +32,6 @@ const HEADERS_MS = 10_000
 const MAX_MESSAGE = 65 * 1024 * 1024
 /** Named tokens may expire while a connection that was made with one lasts. */
 const EXPIRY_LOOK_MS = 30_000
-
-const COMMON = {
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-} as const
 
 /** A connection that was upgraded. */
 export interface Upgraded {
@@ -166,7 +161,7 @@ export class HttpListener {
     const { path, query } = addressOf(request)
     if (path === '/healthz') {
       mustRead(request)
-      json(response, 200, { status: 'ok', boot_id: this.#options.bootId })
+      answerJson(response, 200, { status: 'ok', boot_id: this.#options.bootId })
       return
     }
     const admitted = this.#admission.admit(request, query, path === '/' ? 'page' : 'other')
@@ -198,7 +193,7 @@ export class HttpListener {
       response.destroy()
       return
     }
-    json(response, refusal.status, { error: refusal.error }, refusal.headers)
+    answerJson(response, refusal.status, { error: refusal.error }, refusal.headers)
   }
 
   // --- upgrades ------------------------------------------------------------------------------------------------------
@@ -270,62 +265,9 @@ export class HttpListener {
   }
 }
 
-type Route = { readonly kind: 'frames' | 'yjs'; readonly name: string }
-
-function socketRoute(path: string): Route | null {
-  if (path === '/v1/socket') return { kind: 'frames', name: '' }
-  const yjs = /^\/yjs\/([^/]+)$/.exec(path)
-  return yjs ? { kind: 'yjs', name: yjs[1] ?? '' } : null
-}
-
-function addressOf(request: IncomingMessage): { path: string; query: URLSearchParams } {
-  const url = request.url ?? ''
-  const at = url.indexOf('?')
-  return at < 0
-    ? { path: url, query: new URLSearchParams() }
-    : { path: url.slice(0, at), query: new URLSearchParams(url.slice(at + 1)) }
-}
-
 function mustRead(request: IncomingMessage): void {
   if (request.method === 'GET' || request.method === 'HEAD') return
   throw new Refusal(405, new RoomdError('invalid_argument', 'only GET and HEAD are answered here'))
-}
-
-const REASONS: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-}
-
-function answerUpgrade(socket: Duplex, refusal: Refusal): void {
-  const { status, body, headers } = refusal
-  const lines = Object.entries({
-    ...COMMON,
-    ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  }).map(([name, value]) => `${name}: ${value}`)
-  socket.end(`HTTP/1.1 ${status} ${REASONS[status] ?? 'Error'}\r\n${lines.join('\r\n')}\r\n\r\n${body}`)
-}
-
-function json(
-  response: ServerResponse,
-  status: number,
-  value: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  response.writeHead(status, {
-    ...headers,
-    ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
-    'Content-Type': 'application/json; charset=utf-8',
-    'Cache-Control': 'no-store',
-  })
-  response.end(`${JSON.stringify(value)}\n`)
 }
 
 function nothingThere(path: string): Refusal {
