@@ -42,7 +42,12 @@ export class Claims {
    * Gives a room in `draft` to the client instance. Rejects `project_not_ready`, GitError, `kernel_not_found`, and the signal's reason
    * when it is aborted; then pool and disk are as before.
    */
-  claim(project: Project, owner: ClientInstance, request: ClaimRequest, signal: AbortSignal): Promise<Claim> {
+  async claim(
+    project: Project,
+    owner: ClientInstance,
+    request: ClaimRequest,
+    signal: AbortSignal,
+  ): Promise<Claim> {
     project.mustBeReady()
     return project.claims.run(() => this.#claim(project, owner, request, signal), signal)
   }

@@ -6,6 +6,7 @@ import * as kernel from './kernel.ts'
 import * as keeping from './ledger/keeping.ts'
 import * as lifecycle from './ledger/lifecycle.ts'
 import * as work from './ledger/work.ts'
+import * as projects from './projects.ts'
 import * as replace from './replace.ts'
 import * as sessions from './sessions.ts'
 import * as source from './source.ts'
@@ -41,6 +42,9 @@ export const tools: readonly Tool[] = [
   kernel.complete,
   source.getSourceStatus,
   source.reconcileSource,
+  projects.listProjects,
+  projects.claimRoom,
+  projects.poolStatus,
   lifecycle.sessionCreate,
   lifecycle.sessionAccumulate,
   lifecycle.sessionFinalize,

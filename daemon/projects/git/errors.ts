@@ -19,7 +19,7 @@ const signs: readonly [RegExp, GitFailure][] = [
   [/detected dubious ownership/i, 'foreign_owner'],
   [/No space left on device/i, 'no_space'],
   [
-    /Could not resolve host|Network is unreachable|Connection timed out|Connection refused|Could not connect|Operation timed out|No route to host|Temporary failure in name resolution|unable to connect/i,
+    /Could not resolve host|Network is unreachable|Connection timed out|Connection refused|Could not connect|Operation timed out|No route to host|Temporary failure in name resolution|unable to connect|Failed to connect|Connection reset/i,
     'no_network',
   ],
   [
