@@ -221,7 +221,8 @@ export class Claims {
       await steps.wait('save', () => rooms.save(tier))
       signal.throwIfAborted()
       if (changed.length > 0) await this.#replaceStandby(pool, tier, changed)
-      else if (got.how === 'warm' && tier.standby === 'missing') this.#bootInBackground(pool, tier)
+      else if (got.how === 'warm' && tier.standby === 'missing')
+        await this.#replaceStandby(pool, tier, ['its kernel'])
     }
     const uncommitted = request.settings.include_uncommitted
       ? 0
@@ -243,8 +244,9 @@ export class Claims {
 
   async #replaceStandby(pool: Pool, tier: TierRoom, changed: readonly string[]): Promise<void> {
     const { context } = this.#parts
-    context.log.info({ room: tier.id, changed }, 'the standby was started from something else: replaced')
-    await context.steps.wait('end standby', () => endKernel(tier.room, `${changed[0]} changed`))
+    context.log.info({ room: tier.id, changed }, 'the standby is of no use any more: replaced')
+    // Also one that is dead and of which nobody has told yet.
+    await context.steps.wait('end standby', () => endKernel(tier.room, `${changed[0]} is not as it was`))
     this.#bootInBackground(pool, tier)
   }
 
