@@ -75,7 +75,7 @@ test('the daemon is killed twice during a remote execution: every line once, the
       expect(kernel).toMatchObject({ name: 'far/python3', pid: null })
       const fresh = await room.execute({ code: '"runs" in globals()' })
       expect((await fresh.done).execution.outputs).toMatchObject([{ data: { 'text/plain': 'False' } }])
-      expect(await server.kernels()).toHaveLength(1)
+      await until('the old kernel to be ended', async () => (await server.kernels()).length === 1)
     } finally {
       await client.close().catch(() => {})
       await daemon.stop()
