@@ -8,6 +8,11 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { GatewayApi, GatewayError, type RemoteSpec } from '../kernel-host/remote/gateway-api.ts'
 
+/** Whether a kernelspec's name speaks of a gateway, one of the settings or not: names of this machine's specs hold no slash. */
+export function isAtGateway(kernelName: string): boolean {
+  return kernelName.includes('/')
+}
+
 export interface GatewaySpec {
   readonly settings: GatewaySettings
   readonly spec: RemoteSpec

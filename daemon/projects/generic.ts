@@ -1,12 +1,14 @@
 /**
  * Kernels ready for any new notebook: one hidden room for each kernelspec that was used in the last 24 hours and that can be told where
- * it is (its working directory is changed when somebody takes it). Nothing of any project is in them.
+ * it is (its working directory is changed when somebody takes it). Nothing of any project is in them. None at a gateway: there it would
+ * cost somebody's cluster a kernel that nobody asked for, and folders of this machine mean nothing.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
+import { isAtGateway } from '../kernels/gateways.ts'
 import type { Room } from '../rooms/room.ts'
 import { step } from '../rooms/room-state.ts'
 import type { Statement } from '../store/store.ts'
@@ -58,7 +60,7 @@ export class GenericPool {
   /** A kernel of this kind was started for somebody: the next one is kept ready, when the machine is less busy with this one. */
   used(name: string): void {
     this.#used.set(name, this.#parts.context.clock.now())
-    if (this.#enabled && !this.#rooms.has(name)) this.#retryLater(name, SETTLE_MS)
+    if (this.#enabled && !isAtGateway(name) && !this.#rooms.has(name)) this.#retryLater(name, SETTLE_MS)
   }
 
   /** At the start: what was used lately, by the store. */
@@ -176,7 +178,12 @@ export class GenericPool {
 
   #wanted(name: string): boolean {
     const at = this.#used.get(name)
-    return this.#enabled && at !== undefined && this.#parts.context.clock.now() - at < USED_MS
+    return (
+      this.#enabled &&
+      !isAtGateway(name) &&
+      at !== undefined &&
+      this.#parts.context.clock.now() - at < USED_MS
+    )
   }
 
   async #make(name: string): Promise<void> {

@@ -43,6 +43,11 @@ export class JupyterServer {
     return server
   }
 
+  /** The last of what it logged. */
+  get said(): string {
+    return this.#said
+  }
+
   get url(): string {
     return `http://127.0.0.1:${this.port}`
   }
