@@ -109,8 +109,10 @@ const DaemonStatus = z.object({
   connections: z.number().int(),
   /** `state` other than ok names what is wrong with the store. Sizes in bytes. */
   journal: z.object({
-    state: z.enum(['ok', 'read_only', 'recovered']),
+    state: z.enum(['ok', 'failing', 'read_only', 'recovered']),
     reason: z.string().optional(),
+    /** A recovery lost rows, now or at an earlier start. */
+    incomplete: z.boolean().optional(),
     size: z.number(),
     pending: z.number(),
   }),

@@ -55,11 +55,13 @@ const NOBODY: ProcessIdentity = { pid: 0x7fff_ffff, started: 0 }
 
 /**
  * Ends kernels of which the store knows nothing (a store that was restored from older bytes), and removes their folders. Only
- * processes that their own `host.json` names by pid and start time are touched.
+ * processes that their own `host.json` names by pid and start time are touched. `spare`: the store lost rows in a recovery, so that
+ * a kernel it does not know may well be somebody's: one that lives is left alone, and ends with its orphan grace.
  */
 export function endUnknown(
   places: Places,
   known: ReadonlySet<KernelId>,
+  spare: boolean,
   /** Before the files go: what else there is to end. */
   ending: (id: KernelId) => void,
   log: (message: string) => void,
@@ -76,6 +78,12 @@ export function endUnknown(
     if (!id.success || known.has(id.data)) continue
     const path = join(kernelsFolder(places), name)
     const record = readHostRecord(kernelFolder(path))
+    const lives =
+      record !== null && (isAlive(record.host) || (record.kernel !== null && isAlive(record.kernel)))
+    if (spare && lives) {
+      log(`kernel ${name} belongs to no room that is known, and the store has holes: left alone`)
+      continue
+    }
     log(`kernel ${name} belongs to no room: ending it`)
     if (record !== null) {
       signalProcess(record.host, 'SIGKILL')

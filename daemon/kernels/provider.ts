@@ -154,6 +154,7 @@ class Kernels implements KernelProvider {
     endUnknown(
       places,
       known,
+      store.health().incomplete === true,
       (id) => this.#leave(id),
       (message) => log.warn(message),
     )

@@ -169,6 +169,11 @@ export class RoomRegistry implements Rooms {
     const ending: Promise<void>[] = []
     for (const { kernel, notebookId } of adopted) {
       const record = recordById(this.context.store, notebookId)
+      if (!record && this.context.store.health().incomplete) {
+        // The recovery of a damaged store may have lost its room: it lives until its orphan grace is over.
+        kernel.release()
+        continue
+      }
       // Born a standby or not: only the row tells whether anybody has it.
       if (!record || !isListed(record.state)) {
         ending.push(kernel.shutdown(UNWANTED_GRACE_MS))

@@ -6,7 +6,7 @@
  * file is read through by a thread in the background, which writes a note beside the file if it finds damage. The note, or an
  * error met in use, makes the store read-only, and the next opening recovers. So a start is fast whatever the size.
  */
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
@@ -42,6 +42,7 @@ export async function openStore(options: OpenOptions): Promise<ProcedureStore> {
   // Found before anything is touched: a missing build must not leave a half-opened store.
   const program = programFile('store-writer')
   const note = `${file}.check-failed`
+  const holes = holesNote(file)
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     finishRecovery(file)
@@ -51,6 +52,7 @@ export async function openStore(options: OpenOptions): Promise<ProcedureStore> {
       file,
       log,
       recovered,
+      incomplete: existsSync(holes),
       damaged: (reason) => leaveNote(note, reason, log),
     })
     const size = statSync(file).size
@@ -94,11 +96,18 @@ function examine(options: OpenOptions, note: string): string | null {
   }
   if (damage === null) return null
   log.error({ file, ...damage }, 'the store is damaged; recovering what can be read')
-  const result = recover(file, damage.reason, options.now?.() ?? Date.now())
+  const result = recover(file, damage.reason, options.now?.() ?? Date.now(), (tables) =>
+    leaveNote(holesNote(file), tables.join(', '), log),
+  )
   rmSync(note, { force: true })
   const sentence = `the store was damaged (${damage.detail}); set aside as ${result.setAside}; recovered ${result.rows} rows${result.holes.length === 0 ? '' : `, not all of ${result.holes.join(', ')}`}`
   log.error({ ...result }, sentence)
   return sentence
+}
+
+/** Lies beside a store that a recovery left with holes, from then on: what it does not know is not thereby nobody's. */
+function holesNote(file: string): string {
+  return `${file}.recovered-with-holes`
 }
 
 function prepare(file: string): void {

@@ -40,8 +40,13 @@ export function finishRecovery(file: string): void {
   syncFolder(dirname(file))
 }
 
-/** `reason`: one word for the name. Throws when the new store cannot be written; the damaged one is then still in place. */
-export function recover(file: string, reason: string, now: number): Recovery {
+/** `reason`: one word for the name. `holes` hears of tables that are not whole before the new store is in place. Throws when the new store cannot be written; the damaged one is then still in place. */
+export function recover(
+  file: string,
+  reason: string,
+  now: number,
+  holes: (tables: readonly string[]) => void = () => {},
+): Recovery {
   const when = new Date(now).toISOString().replaceAll(':', '-')
   const setAside = `${file}.damaged-${when}-${reason.replace(/[^a-z0-9]+/gi, '-')}`
   for (const rest of ['', '-wal'])
@@ -63,6 +68,7 @@ export function recover(file: string, reason: string, now: number): Recovery {
   rmSync(`${setAside}-shm`, { force: true })
   if (statSync(`${setAside}-wal`, { throwIfNoEntry: false })?.size === 0) rmSync(`${setAside}-wal`)
   syncFile(fresh)
+  if (found.holes.length > 0) holes(found.holes)
   renameSync(fresh, `${file}.recovered`)
   finishRecovery(file)
   return { setAside: basename(setAside), ...found }

@@ -61,8 +61,11 @@ export class SqliteStore implements ProcedureStore {
   readonly #flushedAt: { readonly unit: number; readonly at: number }[] = []
   #barriers: { readonly upTo: number; readonly resolve: () => void }[] = []
 
-  #state: StoreHealth['state']
+  #state: 'ok' | 'read_only' | 'recovered'
   #reason: string | undefined
+  /** Why the last transaction could not be written as a whole; null: it was. */
+  #failing: string | null = null
+  readonly #incomplete: boolean
   #closing: Promise<void> | null = null
   #closed: ((error: string | undefined) => void) | null = null
 
@@ -70,6 +73,7 @@ export class SqliteStore implements ProcedureStore {
     file: string
     log: Logger
     recovered: string | null
+    incomplete: boolean
     damaged: (reason: string) => void
   }) {
     this.#file = options.file
@@ -77,6 +81,7 @@ export class SqliteStore implements ProcedureStore {
     this.#damaged = options.damaged
     this.#state = options.recovered === null ? 'ok' : 'recovered'
     this.#reason = options.recovered ?? undefined
+    this.#incomplete = options.incomplete
     this.#db = new Database(options.file, { fileMustExist: true })
     setUpConnection(this.#db)
     this.#db.pragma('query_only = ON')
@@ -123,9 +128,12 @@ export class SqliteStore implements ProcedureStore {
   }
 
   health(): StoreHealth {
+    const failing = this.#state === 'read_only' ? null : this.#failing
+    const reason = failing ?? this.#reason
     return {
-      state: this.#state,
-      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
+      state: failing === null ? this.#state : 'failing',
+      ...(reason === undefined ? {} : { reason }),
+      ...(this.#incomplete ? { incomplete: true } : {}),
       size: sizeOf(this.#file) + sizeOf(`${this.#file}-wal`),
       pending: this.#waiting.length - this.#head,
     }
@@ -306,6 +314,13 @@ export class SqliteStore implements ProcedureStore {
     const failed = new Map(failures.map((failure) => [failure.unit, failure]))
     const damage = failures.find((failure) => failure.damaged)
     if (damage) this.condemn(damage.message)
+    // A unit that fails alone is its own fault; when nothing could be written it is the disk's.
+    if (failures.length === 0) this.#failing = null
+    else if (
+      failures.length === count &&
+      failures.every(({ sqlite }) => !sqlite.startsWith('SQLITE_CONSTRAINT'))
+    )
+      this.#failing = failures[0]?.message ?? null
     if (failures[0]) {
       const { code, sqlite, message: said } = failures[0]
       this.#log.error({ code, sqlite, failed: failures.length, of: count }, said)

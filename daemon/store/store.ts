@@ -21,8 +21,11 @@ export interface Statement {
 export type WriteUnit = readonly Statement[]
 
 export interface StoreHealth {
-  readonly state: 'ok' | 'read_only' | 'recovered'
+  /** `failing`: what was last handed over could not be written (a full disk, most often); it is tried again with everything new. */
+  readonly state: 'ok' | 'failing' | 'read_only' | 'recovered'
   readonly reason?: string
+  /** A recovery, of this start or an earlier one, lost rows: what the store does not know may be somebody's all the same. */
+  readonly incomplete?: boolean
   /** Bytes of database and write-ahead log. */
   readonly size: number
   /** Units handed over and not yet committed. */

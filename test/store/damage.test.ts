@@ -91,7 +91,7 @@ describe('a damaged store', () => {
     const file = join(temporaryFolder(), 'roomd.db')
     writeFileSync(file, 'this was never a database, but somebody may want it back'.repeat(1000))
     const store = await openTestStore(file)
-    expect(store.health().state).toBe('recovered')
+    expect(store.health()).toMatchObject({ state: 'recovered', incomplete: true })
     expect(asides(file)).toHaveLength(1)
     await store.write([addRoom()])
   })

@@ -37,11 +37,16 @@ describe('a full disk', () => {
     }
     expect(failure).toMatchObject({ code: 'storage_full', retryable: true })
     expect(failure?.message).toContain('free some space')
+    expect(store.health()).toMatchObject({
+      state: 'failing',
+      reason: expect.stringContaining('free some space'),
+    })
     expect(seqs(store)).toEqual(kept)
     expect(kept.length).toBeGreaterThan(0)
     rmSync(ballast)
     await store.write([addUpdate(1000)])
     expect(seqs(store)).toEqual([...kept, 1000])
+    expect(store.health().state).toBe('ok')
     await store.close()
     const again = await openTestStore(join(folder, 'roomd.db'))
     expect(again.health().state).toBe('ok')

@@ -26,6 +26,7 @@ export const daemonStatus = defineTool({
     journal: z.object({
       state: z.string(),
       reason: z.string().optional(),
+      incomplete: z.boolean().optional(),
       size: z.number(),
       pending: z.number(),
     }),
