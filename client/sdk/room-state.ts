@@ -69,7 +69,10 @@ export class RoomState extends Emitter<{ change: RoomState }> {
     return this.#readiness
   }
   get kernel(): KernelSummary | null {
-    return this.#kernel
+    const kernel = this.#kernel
+    // Events tell when something begins and ends to run, not what that makes of the kernel.
+    if (kernel?.state !== 'idle' && kernel?.state !== 'busy') return kernel
+    return { ...kernel, state: this.running ? 'busy' : 'idle' }
   }
   get source(): SourceInfo {
     const { state, reason } = this.#readiness.source

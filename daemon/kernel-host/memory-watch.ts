@@ -14,6 +14,8 @@ export class MemoryWatch {
   readonly #pid: number | null
   #peak: number | null = null
   #kills: OomKills
+  /** A look earlier: the last one may have come between the kill and the end of the process, which takes its time. */
+  #killsBefore: OomKills
   #cancel: () => void = () => {}
   #busy = false
 
@@ -22,12 +24,13 @@ export class MemoryWatch {
     this.#clock = clock
     this.#pid = pid
     this.#kills = pid === null ? new Map() : readOomKills(pid)
+    this.#killsBefore = this.#kills
     this.#next()
   }
 
   /** The most resident memory (bytes) it was seen with; null where that cannot be told. */
   get peak(): number | null {
-    this.#look()
+    this.#lookAtPeak()
     return this.#peak
   }
 
@@ -40,7 +43,7 @@ export class MemoryWatch {
 
   /** Call when the kernel has ended by SIGKILL that nobody of us sent: whether the system did it for want of memory. */
   ranOut(): boolean {
-    return oomKillsRose(this.#kills)
+    return oomKillsRose(this.#killsBefore)
   }
 
   dispose(): void {
@@ -58,10 +61,16 @@ export class MemoryWatch {
   }
 
   #look(): void {
-    if (this.#pid === null) return
-    const now = peakMemory(this.#pid)
-    if (now === null) return
-    this.#peak = Math.max(this.#peak ?? 0, now)
+    if (this.#pid === null || !this.#lookAtPeak()) return
+    this.#killsBefore = this.#kills
     this.#kills = readOomKills(this.#pid)
+  }
+
+  /** false: the process is gone. */
+  #lookAtPeak(): boolean {
+    const now = this.#pid === null ? null : peakMemory(this.#pid)
+    if (now === null) return false
+    this.#peak = Math.max(this.#peak ?? 0, now)
+    return true
   }
 }
