@@ -5,6 +5,7 @@
 import { benchEdits } from './edits.ts'
 import { benchExec } from './exec.ts'
 import { type Figure, line } from './figure.ts'
+import { benchFlood } from './flood.ts'
 import { benchMcp } from './mcp.ts'
 import { benchRejoin } from './rejoin.ts'
 import { benchRtt } from './rtt.ts'
@@ -13,6 +14,7 @@ const benches: Record<string, () => AsyncGenerator<Figure>> = {
   rtt: benchRtt,
   exec: benchExec,
   edits: benchEdits,
+  flood: benchFlood,
   rejoin: benchRejoin,
   mcp: benchMcp,
 }
