@@ -290,6 +290,14 @@ export class Projects implements RoomHooks {
     if (found) await preloadInto(this.context, found.project, room, found.workspace, kernel, signal)
   }
 
+  kernelDied(room: Room, killed: boolean): void {
+    const tier = this.tier.get(room.id)
+    if (!killed || !tier?.project || !isWaiting(room.record)) return
+    const { breaker, record } = tier.project
+    if (breaker.death())
+      this.context.log.warn({ project: record.name }, 'its standbys keep being killed: no more are started')
+  }
+
   peersChanged(room: Room): void {
     const tier = this.tier.get(room.id)
     if (!tier) return

@@ -26,6 +26,8 @@ export interface RoomHooks {
   starting(room: Room, kernelName: string, signal: AbortSignal): Promise<KernelStart>
   /** After each start, before anything else runs in it (preload). A rejection ends the kernel: the start has failed. */
   started(room: Room, kernel: Kernel, signal: AbortSignal): Promise<void>
+  /** The room's kernel died by itself. `killed`: for want of memory, or by a SIGKILL that nobody of us sent. */
+  kernelDied(room: Room, killed: boolean): void
   /** A peer came or left. */
   peersChanged(room: Room): void
   /** Rows that belong to the transaction in which a draft becomes a room. */

@@ -128,6 +128,9 @@ export class Room implements RoomPort {
       changed: () => this.#kernelChanged(),
       event: (kernel, event) => {
         if (this.fault) return false
+        if (event.kind === 'died' && !event.expected) {
+          hooks?.kernelDied(this, event.out_of_memory === true || event.signal === 'SIGKILL')
+        }
         this.executions.kernelEvent(kernel, event)
         return true
       },
