@@ -66,6 +66,7 @@ const valid: Record<string, unknown> = {
   close_comm: { comm_id: 'c' },
   reconcile_source: { keep: 'room' },
   set_autosave: { autosave: 'on' },
+  list_edits: { after: 0 },
 }
 
 describe('what may be asked', () => {
@@ -76,6 +77,9 @@ describe('what may be asked', () => {
     for (const [method, rule] of Object.entries(methods)) {
       if (!rule) continue
       const channel = rule.channel === 'room' ? 1 : 0
+      expect(rule.params.safeParse(valid[method] ?? {}).success, `${method}: give it parameters above`).toBe(
+        true,
+      )
       const answer = await client.request(channel, method, valid[method] ?? {})
       if (scopeAllows(scope, rule.scope)) expect(answer, method).toMatchObject({ ok: true })
       else expect(answer, method).toMatchObject({ ok: false, error: { code: 'forbidden' } })
