@@ -275,6 +275,7 @@ export const migrations: readonly string[] = [
     position    INTEGER NOT NULL,
     PRIMARY KEY (session_key, other)
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ledger_relations_by_other ON ledger_relations (other);
 
   CREATE TABLE ledger_work_items (
     work_key       INTEGER PRIMARY KEY,

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
-import { onTestFinished } from 'vitest'
+import { afterAll, onTestFinished } from 'vitest'
 import { Ledger } from '../../daemon/ledger/ledger.ts'
 import { Mutations } from '../../daemon/rooms/mutations.ts'
 import type { RequestContext } from '../../daemon/rooms/seam.ts'
@@ -43,21 +43,29 @@ export interface TestLedger {
 
 export interface TestLedgerOptions {
   readonly settings?: Partial<Settings['ledger']>
-  readonly folder?: string
 }
 
+/** One store for the tests of a file: starting its writer takes longer than most tests. Each test finds it empty. */
+let shared: { folder: string; store: ProcedureStore } | null = null
+const log = pino({ level: 'silent' })
+
+afterAll(async () => {
+  await shared?.store.close()
+  if (shared) rmSync(shared.folder, { recursive: true, force: true })
+  shared = null
+})
+
 export async function openTestLedger(options: TestLedgerOptions = {}): Promise<TestLedger> {
-  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'roomd-ledger-'))
-  const tree = join(folder, 'tree')
   const settings = Settings.parse({ ledger: options.settings ?? {} }).ledger
-  const log = pino({ level: 'silent' })
   const clock = { now: () => test.now, after: () => () => {} }
-  const open = async () => {
-    const store = await openStore({ file: join(folder, 'roomd.db'), log })
-    const mutations = new Mutations(store, clock)
-    const ledger = new Ledger({
-      store,
-      mutations,
+  const { folder, store } = await emptyStore()
+  const tree = join(folder, 'tree')
+  let opened = { store, ledger: openLedger(store) }
+
+  function openLedger(over: ProcedureStore): Ledger {
+    return new Ledger({
+      store: over,
+      mutations: new Mutations(over, clock),
       clock,
       log,
       settings,
@@ -66,9 +74,8 @@ export async function openTestLedger(options: TestLedgerOptions = {}): Promise<T
       quarantine: join(folder, 'quarantine'),
       storeFile: join(folder, 'roomd.db'),
     })
-    return { store, ledger }
   }
-  let opened: Awaited<ReturnType<typeof open>>
+
   const test: TestLedger = {
     get store() {
       return opened.store
@@ -102,18 +109,30 @@ export async function openTestLedger(options: TestLedgerOptions = {}): Promise<T
       return opened.store.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)?.n ?? 0
     },
     async reopen() {
-      await close()
-      opened = await open()
+      await opened.ledger.dispose()
+      await opened.store.close()
+      const again = await openStore({ file: join(folder, 'roomd.db'), log })
+      shared = { folder, store: again }
+      opened = { store: again, ledger: openLedger(again) }
     },
   }
-  const close = async (): Promise<void> => {
-    await opened.ledger.dispose()
-    await opened.store.close()
-  }
-  opened = await open()
-  onTestFinished(async () => {
-    await close()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  onTestFinished(() => opened.ledger.dispose())
   return test
+}
+
+async function emptyStore(): Promise<{ folder: string; store: ProcedureStore }> {
+  if (!shared) {
+    const folder = mkdtempSync(join(tmpdir(), 'roomd-ledger-'))
+    shared = { folder, store: await openStore({ file: join(folder, 'roomd.db'), log }) }
+    return shared
+  }
+  const { folder, store } = shared
+  for (const name of ['tree', 'spool', 'quarantine'])
+    rmSync(join(folder, name), { recursive: true, force: true })
+  const tables = store.all<{ name: string }>(
+    `SELECT name FROM pragma_table_list WHERE type = 'table' AND (name LIKE 'ledger%' OR name = 'mutations')
+       AND schema = 'main' ORDER BY name IN ('ledger_sessions', 'ledger_tags')`,
+  )
+  await store.write(tables.map(({ name }) => ({ sql: `DELETE FROM ${name}`, values: [] })))
+  return shared
 }

@@ -3,6 +3,7 @@ import type { Transaction } from '../../store/transaction.ts'
 import type { LedgerSettings } from '../call.ts'
 import { nameFault, tagFault } from '../grammar.ts'
 import { isJsonObject, type JsonObject, parseLenient } from '../lenient-json.ts'
+import { keptRecord } from '../render/chain-record.ts'
 import { pythonJsonLine } from '../render/python-json.ts'
 import { averageText, summaryLine } from '../render/summary-line.ts'
 import { summaryMarkdown } from '../render/summary-markdown.ts'
@@ -50,7 +51,7 @@ export function importSession(
   if (fresh) setFromRecord(transaction, row, entry, record)
   else addFromRecord(transaction, row, record)
   takeParent(transaction, row, record, fresh, context)
-  takeTags(transaction, key, entry, record, fresh, context)
+  takeTags(transaction, key, entry, fresh, context)
   takeRelations(transaction, key, record)
   takeWorkItems(transaction, key, record, fresh)
   if (entry.tracker !== null) replaceTracked(transaction, key, readTracker(entry.tracker))
@@ -97,11 +98,9 @@ function setFromRecord(
   entry: SessionEntry,
   record: JsonObject | null,
 ): void {
-  // Children are told by who names a parent, relations have rows of their own.
-  const { children: _children, related: _related, ...kept } = record ?? {}
-  const summaryAt = entry.summaryJson
-    ? text((parseLenient(entry.summaryJson.text) as JsonObject).created_at)
-    : ''
+  const kept = record ? keptRecord(record) : {}
+  const summary = entry.summaryJson ? (parseLenient(entry.summaryJson.text) as JsonObject) : {}
+  const summaryAt = text(summary.created_at) || text(summary.timestamp)
   const createdText = record ? text(record.created_at) : summaryAt
   const created = parseIso(createdText)?.us ?? parseIso(summaryAt)?.us ?? entry.childBegan ?? entry.fallbackUs
   transaction.run(
@@ -159,29 +158,24 @@ function takeTags(
   transaction: Transaction,
   key: number,
   entry: SessionEntry,
-  record: JsonObject | null,
   fresh: boolean,
   { warn }: ImportContext,
 ): void {
-  const named = new Map<string, number>()
-  for (const { tag, position } of entry.indexed) named.set(tag, position)
-  const own = Array.isArray(record?.tags) ? record.tags : []
-  for (const tag of own) if (typeof tag === 'string' && !named.has(tag)) named.set(tag, entry.position)
-  const usable = [...named].filter(([tag]) => {
+  const usable = entry.indexed.filter(({ tag }) => {
     if (tag.trim() === '') return false
     const fault = tagFault(tag)
     if (fault) warn(`${entry.sessionId}: a tag was left out: ${fault.error}`)
     return !fault
   })
   if (fresh) {
-    const wanted = new Set(usable.map(([tag]) => tag))
+    const wanted = new Set(usable.map(({ tag }) => tag))
     removeTags(
       transaction,
       key,
       tagsOfSession(transaction, key).filter((tag) => !wanted.has(tag)),
     )
   }
-  for (const [tag, position] of usable)
+  for (const { tag, position } of usable)
     addTags(transaction, key, [{ name: tag, source: 'import', span: null }], position)
 }
 
@@ -202,12 +196,17 @@ function takeRelations(transaction: Transaction, key: number, record: JsonObject
     if (typeof other !== 'string' || other === own || nameFault(other, 'related')) continue
     relate(key, other)
   }
-  // Both ways: those that were read before and name this one, and those that this one names.
+  // Both ways: what this one names, where it is here already, and who names this one.
   for (const { session_key } of transaction.all<{ session_key: number }>(
     'SELECT s.session_key FROM ledger_relations r JOIN ledger_sessions s ON s.session_id = r.other WHERE r.session_key = ?',
     key,
   ))
     relate(session_key, own)
+  for (const { session_id } of transaction.all<{ session_id: string }>(
+    'SELECT s.session_id FROM ledger_relations r JOIN ledger_sessions s USING (session_key) WHERE r.other = ?',
+    own,
+  ))
+    relate(key, session_id)
 }
 
 const itemMembers = ['work_id', 'type', 'description', 'started_at', 'completed_at', 'status', 'metadata']

@@ -53,8 +53,17 @@ export function chainRecord(reader: Reader, row: SessionRow): JsonObject {
   }
 }
 
+/**
+ * What is kept of a record that is read: children are told by who names a parent, relations have rows of their own. In one order, so
+ * that the same record is the same text.
+ */
+export function keptRecord(record: JsonObject): JsonObject {
+  const { children: _children, related: _related, ...rest } = record
+  return { ...ordered(rest, {}), ...unknownOf(rest) }
+}
+
 /** In the reference's order of members; those that the record lacked stay away. */
-function ordered(before: JsonObject, links: { children: string[]; related: string[] }): JsonObject {
+function ordered(before: JsonObject, links: JsonObject): JsonObject {
   const all: JsonObject = { ...before, ...links }
   return Object.fromEntries(members.filter((name) => name in all).map((name) => [name, all[name]]))
 }

@@ -11,10 +11,8 @@ export interface SessionEntry {
   readonly sessionId: string
   /** The record of the chain index, as JSON; null: there is none. */
   readonly record: string | null
-  /** Tags of the tag index that name this session, with the place in the index. */
+  /** Tags of this session, by the tag index and its own record, with their place in the order of tagging. */
   readonly indexed: ReadonlyArray<{ readonly tag: string; readonly position: number }>
-  /** Where the record stands in the index: order of creation. */
-  readonly position: number
   /** When sessions that name it as parent began; for stubs, which have no time. */
   readonly childBegan: number | null
   readonly summaryJson: { readonly text: string; readonly modifiedUs: number } | null

@@ -34,26 +34,24 @@ export function* readTree(root: string, files: TreeFiles): Generator<ImportEntry
   const logs = new Map(
     files
       .names(join(root, 'logs', 'sessions'))
-      .filter((name) => files.isFolder(join(root, 'logs', 'sessions', name)))
+      .filter((name) => name !== 'flags' && files.isFolder(join(root, 'logs', 'sessions', name)))
       .map((name) => [nameOfPart(name), join(root, 'logs', 'sessions', name)]),
   )
   const ids = new Set([...index.records.keys(), ...index.tags.keys(), ...logs.keys()])
   for (const byId of kept.values()) for (const id of byId.keys()) ids.add(id)
   const began = childrenBegan(index)
   warnOfWrongChildren(index, files)
-  let position = 0
   for (const sessionId of ids) {
     const fault = nameFault(sessionId, 'the id')
     if (fault) {
       files.warn(`${root}: a session was left out: ${fault.error}`)
       continue
     }
-    const entry = sessionEntry(
-      sessionId,
-      { index, kept, folder: logs.get(sessionId) ?? null, position: position++, began },
-      files,
-    )
-    yield { ...entry, place: `${root}#${sessionId}`, sha256: files.takeDigest() }
+    const entry = sessionEntry(sessionId, { index, kept, folder: logs.get(sessionId) ?? null, began }, files)
+    const sha256 = files.takeDigest()
+    // Nothing of it could be read but that there is a file: that is told, and no session is made up.
+    if (isEmpty(entry) && !logs.has(sessionId)) continue
+    yield { ...entry, place: `${root}#${sessionId}`, sha256 }
   }
   yield* states(root, files)
   const pointer = files.json(join(root, '.current-session.json'), { object: true })
@@ -67,11 +65,20 @@ export function* readTree(root: string, files: TreeFiles): Generator<ImportEntry
     }
 }
 
+function isEmpty({ record, indexed, saved, archived, contexts }: SessionEntry): boolean {
+  return record === null && indexed.length + saved.length + archived.length + contexts.length === 0
+}
+
 function readIndex(root: string, files: TreeFiles): Index {
   const records = new Map<string, JsonObject>()
-  const tags: Index['tags'] = new Map()
+  const buckets = new Map<string, Set<string>>()
+  const add = (tag: string, id: unknown): void => {
+    if (typeof id !== 'string') return
+    const bucket = buckets.get(tag)
+    if (bucket) bucket.add(id)
+    else buckets.set(tag, new Set([id]))
+  }
   let modifiedUs = 0
-  let position = 0
   for (const place of ['.chain-index.json', join('sessions', 'chain-index.json')]) {
     const file = files.json(join(root, place), { object: true })
     if (!file) continue
@@ -85,16 +92,20 @@ function readIndex(root: string, files: TreeFiles): Index {
       }
     } else if (index.sessions !== undefined) files.warn(`${join(root, place)}: "sessions" is no object`)
     if (!isJsonObject(index.tag_index)) continue
-    for (const [tag, ids] of Object.entries(index.tag_index)) {
-      if (!Array.isArray(ids)) continue
-      for (const id of ids) {
-        if (typeof id !== 'string') continue
-        const named = tags.get(id) ?? []
-        named.push({ tag, position: position++ })
-        tags.set(id, named)
-      }
-    }
+    for (const [tag, ids] of Object.entries(index.tag_index))
+      if (Array.isArray(ids)) for (const id of ids) add(tag, id)
   }
+  // Tags that a record has and the index lacks come behind the others.
+  for (const [id, { tags }] of records)
+    if (Array.isArray(tags)) for (const tag of tags) if (typeof tag === 'string') add(tag, id)
+  const tags: Index['tags'] = new Map()
+  let position = 0
+  for (const [tag, ids] of buckets)
+    for (const id of ids) {
+      const named = tags.get(id) ?? []
+      named.push({ tag, position: position++ })
+      tags.set(id, named)
+    }
   return { records, tags, modifiedUs }
 }
 
@@ -153,7 +164,6 @@ function sessionEntry(
     index: Index
     kept: Projects
     folder: string | null
-    position: number
     began: Map<string, number>
   },
   files: TreeFiles,
@@ -197,7 +207,6 @@ function sessionEntry(
     sessionId,
     record: text,
     indexed,
-    position: found.position,
     childBegan: found.began.get(sessionId) ?? null,
     summaryJson: summary && Object.keys(parseLenient(summary.text) as JsonObject).length > 0 ? summary : null,
     summaryMarkdown: markdown,

@@ -149,7 +149,8 @@ export class TreeWriter {
     const place = (name: string): string => treeFile.log(row.session_id, name)
     const totals = totalsOf(this.#reader, row.session_key)
     const at = totals?.updated_us ?? row.updated_us
-    const summary = summaryJson(this.#reader, row)
+    // A session of which nothing is known but its name leaves an empty one, or it would leave nothing.
+    const summary = summaryJson(this.#reader, row) ?? (row.chained === 0 && !this.#isKept(row) ? {} : null)
     if (summary) {
       const path = join(this.#root, place('session-summary.json'))
       mkdirSync(dirname(path), { recursive: true })
@@ -185,6 +186,13 @@ export class TreeWriter {
       const lines = events.map((event) => event.line ?? pythonJsonLine(trackerLine(event)))
       this.#write(place('tool-tracker.jsonl'), Buffer.from(`${lines.join('\n')}\n`), at)
     }
+  }
+
+  #isKept(row: SessionRow): boolean {
+    return (
+      this.#reader.get('SELECT 1 FROM ledger_artifacts WHERE session_key = ? LIMIT 1', row.session_key) !==
+      undefined
+    )
   }
 
   /** `modifiedUs`: null, now. */
