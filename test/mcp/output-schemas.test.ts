@@ -144,5 +144,8 @@ test('every result and every error satisfies the schema that its tool lists', ()
     await tool.fails('connect_notebook', { path: 'missing.ipynb' })
     // Answered by the proxy, which this child has none of.
     tool.called.add('reconnect')
-    expect(child.tools.map(({ name }) => name).filter((name) => !tool.called.has(name))).toEqual([])
+    // Projects and the ledger have tests of their own.
+    const others = /^(session_|list_projects$|claim_room$|pool_status$)/
+    const ours = child.tools.map(({ name }) => name).filter((name) => !others.test(name))
+    expect(ours.filter((name) => !tool.called.has(name))).toEqual([])
   }))

@@ -106,6 +106,12 @@ test('"notebook" works on another notebook without switching, and calls under wa
     expect(cells.structured.total).toBe(2)
     expect((await child.must('get_all_cells')).structured.total).toBe(0)
     expect((await child.must('list_active_notebooks')).structured.active).toBe(b.structured.notebook_id)
+    // What an error advises names the notebook that the call named.
+    const wrong = await child.call('get_cell', { cell_id: 'none', notebook: 'a.ipynb' })
+    expect(wrong.structured.error).toMatchObject({
+      code: 'not_found',
+      next: { tool: 'get_all_cells', arguments: { notebook: 'a.ipynb' } },
+    })
     expect((await child.must('disconnect_notebook', { notebook: 'a.ipynb' })).structured).toEqual({
       notebook_id: a.structured.notebook_id,
       path: join(home.work, 'a.ipynb'),

@@ -2,12 +2,18 @@
 import { RoomdError } from '../../../protocol/errors.ts'
 import { type ContentBlock, text } from './content.ts'
 
+/** The call that helps after an error. */
+export interface NextCall {
+  tool: string
+  arguments: Record<string, unknown>
+}
+
 export interface ToolError {
   code: string
   message: string
   retryable: boolean
   cause?: unknown
-  next?: { tool: string; arguments: Record<string, unknown> }
+  next?: NextCall
 }
 
 export interface ErrorResult {
@@ -31,7 +37,10 @@ function outsideCode(code: string): string {
   }
 }
 
-export function toToolError(thrown: unknown): ToolError {
+export function toToolError(
+  thrown: unknown,
+  complete: (next: NextCall) => NextCall = (next) => next,
+): ToolError {
   if (!(thrown instanceof RoomdError)) {
     const message = thrown instanceof Error ? thrown.message : String(thrown)
     return { code: 'internal', message: `unexpected failure: ${message}`, retryable: false }
@@ -43,7 +52,7 @@ export function toToolError(thrown: unknown): ToolError {
     message,
     retryable,
     ...(detail === undefined ? {} : { cause: detail }),
-    ...(advised === undefined ? {} : { next: advised }),
+    ...(advised === undefined ? {} : { next: complete(advised) }),
   }
 }
 
@@ -63,8 +72,9 @@ function defaultNext(code: string): ToolError['next'] | undefined {
   }
 }
 
-export function errorResult(thrown: unknown): ErrorResult {
-  const error = toToolError(thrown)
+/** `complete`: what the call that is advised shares with the one that failed. */
+export function errorResult(thrown: unknown, complete?: (next: NextCall) => NextCall): ErrorResult {
+  const error = toToolError(thrown, complete)
   const lines = [`Error (${error.code}): ${error.message}`]
   if (error.next) lines.push(`Next: ${error.next.tool} ${JSON.stringify(error.next.arguments)}`)
   else if (error.retryable) lines.push('The same call may succeed when it is made again.')

@@ -73,7 +73,7 @@ export const getCell = defineTool({
               ...(full.next_offset === undefined
                 ? []
                 : [
-                    `(more: get_cell {"cell_id": ${JSON.stringify(cell_id)}, "full_output": true, "offset": ${full.next_offset}})`,
+                    `(more: get_cell ${JSON.stringify({ ...(notebook === undefined ? {} : { notebook }), cell_id, full_output: true, offset: full.next_offset })})`,
                   ]),
             ].join('\n'),
           ),
@@ -129,7 +129,11 @@ export const getAllCells = defineTool({
       }
       const next = start + cells.length
       if (next < total && cells.length > 0)
-        content.push(text(`(${total - next} more: get_all_cells {"format": "${format}", "start": ${next}})`))
+        content.push(
+          text(
+            `(${total - next} more: get_all_cells ${JSON.stringify({ ...(notebook === undefined ? {} : { notebook }), format, start: next })})`,
+          ),
+        )
       return {
         structured: { cells, total, start, ...(next < total ? { next_start: next } : {}) },
         content,

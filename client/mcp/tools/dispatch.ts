@@ -1,7 +1,7 @@
 /** One tool call from its name and raw arguments to its result; whatever fails becomes an error result, never a failed request. */
 import { RoomdError } from '../../../protocol/errors.ts'
 import type { ContentBlock } from '../results/content.ts'
-import { errorResult } from '../results/errors.ts'
+import { errorResult, type NextCall } from '../results/errors.ts'
 import { readArguments } from './arguments.ts'
 import { findTool, tools } from './table.ts'
 import type { ToolContext } from './tool.ts'
@@ -13,10 +13,11 @@ export interface CallResult {
 }
 
 export async function callTool(name: string, given: unknown, context: ToolContext): Promise<CallResult> {
+  let args: Record<string, unknown> = {}
   try {
     const tool = findTool(name)
     if (!tool) throw unknownTool(name)
-    const args = readArguments(tool, given)
+    args = readArguments(tool, given)
     const { structured, content } = await tool.run(context, args)
     return { structuredContent: structured, content }
   } catch (error) {
@@ -26,9 +27,17 @@ export async function callTool(name: string, given: unknown, context: ToolContex
         `roomd mcp: ${name} failed: ${error instanceof Error ? error.stack : String(error)}\n`,
       )
     }
-    const { isError, structuredContent, content } = errorResult(error)
+    const { isError, structuredContent, content } = errorResult(error, (next) =>
+      sameNotebook(next, args.notebook),
+    )
     return { isError, structuredContent, content }
   }
+}
+
+/** A call that is advised after one that named its notebook names it too. */
+function sameNotebook(next: NextCall, notebook: unknown): NextCall {
+  const takesIt = notebook !== undefined && 'notebook' in (findTool(next.tool)?.input.shape ?? {})
+  return takesIt ? { ...next, arguments: { notebook, ...next.arguments } } : next
 }
 
 function unknownTool(name: string): RoomdError {
