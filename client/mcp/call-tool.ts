@@ -21,6 +21,8 @@ export interface CallToolOptions {
   /** How others see the caller. */
   readonly label?: string | undefined
   readonly signal?: AbortSignal | undefined
+  /** Shows an address in the user's browser; false: there is none here. */
+  readonly show?: ((url: string) => Promise<boolean>) | undefined
   /** New output while the call goes on. */
   readonly progress?: ((text: string) => void) | undefined
 }
@@ -50,6 +52,7 @@ export async function callTool(options: CallToolOptions): Promise<CallResult> {
       mutations: new MutationBlock(undefined),
       progress: options.progress ?? null,
       ask: null,
+      show: options.show ?? null,
       record: null,
     })
   } catch (error) {

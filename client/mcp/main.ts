@@ -10,6 +10,8 @@ export interface McpOptions {
   readonly noStart: boolean
   /** Starts a daemon when none answers. */
   readonly autostart?: (() => Promise<void>) | undefined
+  /** Shows an address in the user's browser; false: there is none here. */
+  readonly show?: ((url: string) => Promise<boolean>) | undefined
   readonly stdin?: Readable | undefined
   /** Default: the real stdout, taken over before anything else is loaded. */
   readonly stdout?: Writable | undefined

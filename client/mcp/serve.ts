@@ -35,7 +35,7 @@ export async function serve(options: McpOptions & { stdout: Writable }): Promise
     ...(proxied ? { settledBelow: () => proxy.settledBelow() } : {}),
   })
   const sessions = new Sessions({ daemon, clock, cwd })
-  const mcp = new McpServer({ daemon, sessions, clock, cwd, proxy })
+  const mcp = new McpServer({ daemon, sessions, clock, cwd, proxy, show: options.show ?? null })
   const transport = new StdioServerTransport(stdin, stdout, { maxBufferSize: LINE_MAX })
   const tell = (news: ChildNews): Promise<void> =>
     proxied ? transport.send({ jsonrpc: '2.0', method: CHILD_NEWS, params: { ...news } }) : Promise.resolve()

@@ -31,7 +31,7 @@ import { cellsUri, NOTEBOOKS, templates } from './resources/uri.ts'
 import { errorResult } from './results/errors.ts'
 import type { Sessions } from './sessions/sessions.ts'
 import { type CallResult, callTool } from './tools/dispatch.ts'
-import type { AskUser } from './tools/tool.ts'
+import type { AskUser, ShowAddress } from './tools/tool.ts'
 
 export interface McpServerOptions {
   readonly daemon: DaemonLink
@@ -39,6 +39,7 @@ export interface McpServerOptions {
   readonly clock: Clock
   readonly cwd: string
   readonly proxy: ProxyTalk
+  readonly show: ShowAddress | null
 }
 
 /** Characters of a label; the daemon shows fewer. */
@@ -172,6 +173,7 @@ export class McpServer {
         mutations,
         progress: teller ? (text) => teller.add(text) : null,
         ask: this.#ask,
+        show: this.#options.show,
         record,
       }).then(async (result) => {
         await record.ended(result)

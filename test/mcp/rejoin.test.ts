@@ -62,6 +62,7 @@ function child() {
         mutations: new MutationBlock(undefined),
         progress: null,
         ask: null,
+        show: null,
         record: null,
       },
     )

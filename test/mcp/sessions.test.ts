@@ -56,6 +56,7 @@ function client(clock = systemClock) {
       mutations: new MutationBlock(undefined),
       progress: null,
       ask: null,
+      show: null,
       record: null,
     })
     return result.structuredContent as Record<string, unknown> & { error?: { code: string; cause?: unknown } }

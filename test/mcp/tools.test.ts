@@ -1,6 +1,7 @@
 /** Every tool against the real daemon and kernel. The SDK's client checks each structured result against the tool's own schema. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { type Child, startChild, withDaemon } from './harness.ts'
 
@@ -256,5 +257,32 @@ test('saving gives an untitled notebook a path, by which it is found', () =>
     expect(again.structured).toMatchObject({
       status: 'already_connected',
       notebook_id: made.structured.notebook_id,
+    })
+  }))
+
+test('show_notebook opens the browser of this machine with a token that stands in no command line', () =>
+  withDaemon(async (home) => {
+    const bin = join(home.path, 'bin')
+    const said = join(home.path, 'opened')
+    mkdirSync(bin)
+    writeFileSync(join(bin, 'xdg-open'), `#!/bin/sh\nprintf %s "$1" > '${said}'\n`, { mode: 0o755 })
+    const env = { DISPLAY: ':0', PATH: `${bin}:${process.env.PATH}` }
+    const child = await startChild(home, { env })
+    const made = await child.must('create_notebook', { path: 'a.ipynb', kernel: 'javascript' })
+    const shown = await child.must('show_notebook')
+    expect(shown.structured).toEqual({
+      opened: true,
+      notebook_id: made.structured.notebook_id,
+      path: join(home.work, 'a.ipynb'),
+    })
+    const page = readFileSync(fileURLToPath(readFileSync(said, 'utf8')), 'utf8')
+    expect(page).toContain(`notebook=${made.structured.notebook_id}`)
+    expect(`${shown.text}${readFileSync(said, 'utf8')}`).not.toContain('token=')
+    // No screen: said, with what the user can do.
+    const blind = await startChild(home, { env: { DISPLAY: '', WAYLAND_DISPLAY: '' } })
+    const not = await blind.must('show_notebook', { notebook: 'a.ipynb' })
+    expect(not.structured).toMatchObject({
+      opened: false,
+      reason: expect.stringContaining(`roomd open ${made.structured.notebook_id}`),
     })
   }))

@@ -48,6 +48,10 @@ async function runChild(context: CommandContext, args: McpArguments): Promise<Ex
       const { startDaemonFor } = await import('../daemon/start-for.ts')
       await startDaemonFor(places, env)
     },
+    show: async (url) => {
+      const { showInBrowser } = await import('../browser.ts')
+      return showInBrowser({ env, places }, url)
+    },
   })
   return code === HANDOFF ? ExitCode.handoff : ExitCode.done
 }

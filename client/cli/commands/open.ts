@@ -2,11 +2,8 @@
  * `roomd open [ROOM]`: the console in the browser, let in by a token for one use. `--print` shows the address instead, for
  * another browser or through a tunnel; so does a machine without a screen.
  */
-import { spawn } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import type { CommandContext, CommandRun } from '../command.ts'
+import { showInBrowser } from '../browser.ts'
+import type { CommandRun } from '../command.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
 import { findRoom, openOrAttachRoom } from '../room-argument.ts'
 import { withDaemon } from '../session.ts'
@@ -35,7 +32,7 @@ export const run: CommandRun<{ room: string | undefined; print: boolean }> = asy
   })
   if (terminal.json) terminal.result({ url, expires_at })
   else if (args.print) terminal.line(url)
-  else if (await shown(context, url)) {
+  else if (await showInBrowser(context, url)) {
     terminal.note('roomd: opened in the browser; if that shows nothing: roomd open --print')
   } else {
     terminal.note(
@@ -44,42 +41,6 @@ export const run: CommandRun<{ room: string | undefined; print: boolean }> = asy
     terminal.line(url)
   }
   return ExitCode.done
-}
-
-/**
- * Whether a browser was started. Command lines can be read by every user of the machine, and the address holds a secret: the
- * browser is given a file of ours alone that leads there.
- */
-function shown({ env, places }: CommandContext, url: string): Promise<boolean> {
-  const headless = process.platform === 'linux' && !env.DISPLAY && !env.WAYLAND_DISPLAY
-  if (headless) return Promise.resolve(false)
-  const file = join(places.runtime, 'open.html')
-  rmSync(file, { force: true })
-  writeFileSync(file, leadingTo(url), { mode: 0o600, flag: 'wx' })
-  const [program, ...before] = opener()
-  return new Promise((resolve) => {
-    const child = spawn(program, [...before, pathToFileURL(file).href], { stdio: 'ignore', detached: true })
-    child.once('error', () => resolve(false))
-    child.once('exit', (code) => resolve(code === 0))
-    child.once('spawn', () => child.unref())
-  })
-}
-
-/** The characters of a URL need no escaping in an attribute, but for `&`. */
-function leadingTo(url: string): string {
-  const address = url.replaceAll('&', '&amp;')
-  return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>roomd</title><a href="${address}">roomd</a>\n`
-}
-
-function opener(): [string, ...string[]] {
-  switch (process.platform) {
-    case 'darwin':
-      return ['open']
-    case 'win32':
-      return ['rundll32', 'url.dll,FileProtocolHandler']
-    default:
-      return ['xdg-open']
-  }
 }
 
 function off(): CommandFailure {

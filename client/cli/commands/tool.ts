@@ -25,6 +25,10 @@ export const run: CommandRun<{
       cwd,
       signal: left.signal,
       autostart: () => startDaemonFor(places, env),
+      show: async (url) => {
+        const { showInBrowser } = await import('../browser.ts')
+        return showInBrowser({ env, places }, url)
+      },
     })
     terminal.result(result.structuredContent)
     if (!result.isError) return ExitCode.done

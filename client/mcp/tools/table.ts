@@ -7,19 +7,21 @@ import * as keeping from './ledger/keeping.ts'
 import * as lifecycle from './ledger/lifecycle.ts'
 import * as work from './ledger/work.ts'
 import * as projects from './projects.ts'
+import * as lists from './lists.ts'
 import * as replace from './replace.ts'
 import * as sessions from './sessions.ts'
+import * as show from './show.ts'
 import * as source from './source.ts'
 import type { Tool } from './tool.ts'
 
 export const tools: readonly Tool[] = [
-  sessions.listActiveNotebooks,
-  sessions.listNotebooks,
+  lists.listActiveNotebooks,
+  lists.listNotebooks,
   sessions.connectNotebook,
   sessions.createNotebook,
   sessions.disconnectNotebook,
   sessions.saveNotebook,
-  sessions.showNotebook,
+  show.showNotebook,
   cells.getCell,
   cells.getAllCells,
   cells.createCell,

@@ -11,6 +11,9 @@ import type { Sessions } from '../sessions/sessions.ts'
 /** Asks the user for a line of text; null: refused, or the client cannot ask. */
 export type AskUser = (prompt: string, signal: AbortSignal) => Promise<string | null>
 
+/** Shows an address to the user; false: nothing here can. */
+export type ShowAddress = (url: string) => Promise<boolean>
+
 export interface ToolContext {
   readonly sessions: Sessions
   readonly daemon: DaemonLink
@@ -24,6 +27,7 @@ export interface ToolContext {
   /** Tells the caller of new output while the call goes on; null: it does not want to know. */
   readonly progress: ((text: string) => void) | null
   readonly ask: AskUser | null
+  readonly show: ShowAddress | null
   /** Tells the ledger what the call did; null: nobody keeps count (a shell). */
   readonly record: CallRecord | null
 }
