@@ -150,11 +150,12 @@ test('calls sent again to a new child under their mutation ids take effect once'
     expect(rerun.structured).toMatchObject({ status: 'done', outputs: [{ data: { 'text/plain': '2' } }] })
     await second.must('replace_match', { cell_id, match: 'n', content: 'nn' }, meta(320))
     await second.must('replace_regex', { cell_id, pattern: 'nn', content: 'nnn' }, meta(384))
-    const cells = await second.must('get_all_cells', { format: 'full' })
+    // As the proxy does, every call has a base of its own: the child records each under an id of its block.
+    const cells = await second.must('get_all_cells', { format: 'full' }, meta(448))
     expect(cells.structured.total).toBe(2)
     expect(cells.structured.cells).toMatchObject([{}, { cell_id, source: '++nnn' }])
     // What is new runs as new.
-    const fresh = await second.must('create_cell', { source: 'n', and_run: true }, meta(448))
+    const fresh = await second.must('create_cell', { source: 'n', and_run: true }, meta(512))
     expect(fresh.text).toContain('\n2')
     expect((await second.must('list_executions')).structured.executions).toHaveLength(4)
   }))
