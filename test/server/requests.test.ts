@@ -67,6 +67,7 @@ const valid: Record<string, unknown> = {
   reconcile_source: { keep: 'room' },
   set_autosave: { autosave: 'on' },
   list_edits: { after: 0 },
+  set_keep_alive: { keep_alive: 'default' },
 }
 
 describe('what may be asked', () => {
