@@ -6,6 +6,7 @@ import { benchEdits } from './edits.ts'
 import { benchExec } from './exec.ts'
 import { type Figure, line } from './figure.ts'
 import { benchFlood } from './flood.ts'
+import { benchLedger } from './ledger.ts'
 import { benchMcp } from './mcp.ts'
 import { benchRejoin } from './rejoin.ts'
 import { benchRtt } from './rtt.ts'
@@ -17,6 +18,7 @@ const benches: Record<string, () => AsyncGenerator<Figure>> = {
   flood: benchFlood,
   rejoin: benchRejoin,
   mcp: benchMcp,
+  ledger: benchLedger,
 }
 
 const names = process.argv.slice(2).filter((word) => !word.startsWith('--'))
