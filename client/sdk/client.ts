@@ -24,7 +24,11 @@ import { RoomSession } from './room-session.ts'
 
 /** Which room: a file, a room that is known by its id, or a new one. */
 export type RoomTarget =
-  | { readonly path: string }
+  | {
+      readonly path: string
+      /** Upgrade a file of notebook format 3 or older first; owners only. Does nothing to a file of format 4. */
+      readonly convert?: boolean
+    }
   | { readonly notebook_id: string }
   | {
       readonly create: {
@@ -33,6 +37,8 @@ export type RoomTarget =
         readonly kernel?: string
         readonly working_dir?: string
         readonly ephemeral?: boolean
+        /** Id of a room whose cells and metadata it begins with, without their outputs. */
+        readonly clone_of?: string
       }
     }
 
@@ -264,14 +270,22 @@ export class Client {
       ...(projection === undefined ? {} : { projection }),
     }
     if ('path' in target)
-      return { target: { path: dialer.resolvePath(target.path) }, mode: mode ?? 'open', ...rest }
+      return {
+        target: {
+          path: dialer.resolvePath(target.path),
+          ...(target.convert === undefined ? {} : { convert: target.convert }),
+        },
+        mode: mode ?? 'open',
+        ...rest,
+      }
     if ('notebook_id' in target)
       return { target: { notebook_id: target.notebook_id as NotebookId }, mode: mode ?? 'attach', ...rest }
-    const { path, working_dir, ...create } = target.create
+    const { path, working_dir, clone_of, ...create } = target.create
     return {
       target: {
         create: {
           ...create,
+          ...(clone_of === undefined ? {} : { clone_of: clone_of as NotebookId }),
           ...(path === undefined ? {} : { path: dialer.resolvePath(path) }),
           ...(working_dir === undefined ? {} : { working_dir: dialer.resolvePath(working_dir) }),
           ...(mutationId === undefined ? {} : { mutation_id: mutationId }),

@@ -220,7 +220,7 @@ test('errors have a code, say what to do, and change nothing', () =>
     expect(broken.execution).toMatchObject({ status: 'error' })
   }))
 
-test('an old file is read, not converted', () =>
+test('an old file is read, and converted when that is asked for', () =>
   withDaemon(async (home) => {
     const child = await startChild(home)
     const old = {
@@ -230,8 +230,6 @@ test('an old file is read, not converted', () =>
       worksheets: [{ cells: [{ cell_type: 'code', input: 'print(1)', language: 'python', outputs: [] }] }],
     }
     writeFileSync(join(home.work, 'old.ipynb'), JSON.stringify(old))
-    const refused = await child.call('connect_notebook', { path: 'old.ipynb', convert: true })
-    expect(refused.structured.error).toMatchObject({ code: 'unsupported' })
     const read = await child.must('connect_notebook', { path: 'old.ipynb' })
     expect(read.structured).toMatchObject({
       source_state: 'read_only',
@@ -243,6 +241,20 @@ test('an old file is read, not converted', () =>
       code: 'source_degraded',
       next: { tool: 'get_source_status' },
     })
+    // By its path while it is the active one already, then by its id, which has nothing left to do.
+    const converted = await child.must('connect_notebook', { path: 'old.ipynb', convert: true })
+    expect(converted.structured).toMatchObject({ status: 'already_connected', source_state: 'ready' })
+    const { notebook_id } = converted.structured
+    expect((await child.must('connect_notebook', { notebook_id, convert: true })).structured).toMatchObject({
+      capabilities: { mutate: true },
+    })
+    await create(child, { source: 'x = 1' })
+    await child.must('save_notebook', {})
+    const file = JSON.parse(readFileSync(join(home.work, 'old.ipynb'), 'utf8'))
+    expect([file.nbformat, file.cells.map((cell: { source: unknown }) => cell.source)]).toEqual([
+      4,
+      [['print(1)'], ['x = 1']],
+    ])
   }))
 
 test('saving gives an untitled notebook a path, by which it is found', () =>

@@ -28,17 +28,21 @@ export class Opener {
     this.#raise = raise
   }
 
-  /** `check` looks at the room; what it throws fails the attach. */
-  async attach(target: Target, flight: Flight, check?: (room: Room) => void): Promise<Attached> {
+  async attach(target: Target, flight: Flight): Promise<Attached> {
     const client = await this.#daemon.for(target)
     const opened = await this.#bound(client, roomTarget(target), flight)
-    try {
-      check?.(opened.room)
-    } catch (error) {
-      await opened.room.close()
-      throw error
-    }
     return { ...opened, client, target }
+  }
+
+  /** Upgrades the file of a room from an old notebook format; one of format 4 stays as it is. No activation. */
+  async convert(target: Target, signal: AbortSignal | undefined): Promise<void> {
+    const client = await this.#daemon.for(target)
+    const path =
+      target.kind === 'path' ? target.path : (await client.call('find_room', { room: target.id })).room.path
+    // A notebook without a file has no format.
+    if (path === null) return
+    const room = await client.openRoom({ path, convert: true }, { signal })
+    await room.close()
   }
 
   async attachNew(create: CreateWanted, flight: Flight, mutationId: number | undefined): Promise<Attached> {

@@ -39,8 +39,8 @@ export interface Connected {
 
 export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined
-  /** Looks at the room before it becomes the active session; what it throws fails the call. */
-  readonly check?: ((room: Room) => void) | undefined
+  /** Upgrade a file of notebook format 3 or older first; if that fails, nothing is connected. */
+  readonly convert?: boolean | undefined
 }
 
 export interface Disconnected {
@@ -120,11 +120,11 @@ export class Sessions extends Emitter<{ changed: undefined }> {
 
   /** Makes a room the active session. What was active stays so when this fails. */
   async connect(target: Target, options: ConnectOptions = {}): Promise<Connected> {
+    if (options.convert) await this.#opener.convert(target, options.signal)
     const request = {
       key: keyOf(target),
       aliases: () => this.#opener.aliases(target),
-      attach: async (flight: Flight) =>
-        this.#session(await this.#opener.attach(target, flight, options.check)),
+      attach: async (flight: Flight) => this.#session(await this.#opener.attach(target, flight)),
     }
     return this.#activated(request, options.signal)
   }

@@ -12,7 +12,7 @@ export interface Match {
   readonly length: number
 }
 
-/** Milliseconds a search may take. */
+/** Milliseconds a search may take, once its thread runs. */
 const DEADLINE = 2_000
 /** Enough to say that it is not the only one, and where the others are. */
 const MATCHES = 20
@@ -42,16 +42,20 @@ export async function findMatches(pattern: string, text: string, signal: AbortSi
   let stop = (): void => {}
   try {
     return await new Promise<Match[]>((resolve, reject) => {
-      const late = setTimeout(
-        () =>
-          reject(
-            new RoomdError(
-              'invalid_argument',
-              `the pattern did not come to an end within ${DEADLINE / 1000} s (nested repetitions like (a+)+ do that); nothing was changed. Write it more simply, or use replace_match`,
+      let late: NodeJS.Timeout | undefined
+      // A busy machine takes its time to start a thread: that says nothing about the pattern.
+      worker.once('online', () => {
+        late = setTimeout(
+          () =>
+            reject(
+              new RoomdError(
+                'invalid_argument',
+                `the pattern did not come to an end within ${DEADLINE / 1000} s (nested repetitions like (a+)+ do that); nothing was changed. Write it more simply, or use replace_match`,
+              ),
             ),
-          ),
-        DEADLINE,
-      )
+          DEADLINE,
+        )
+      })
       const abort = (): void => reject(new RoomdError('client_aborted', 'the search was cancelled'))
       signal.addEventListener('abort', abort, { once: true })
       stop = () => {

@@ -1,7 +1,6 @@
 /** Sessions: which notebook this connection works on. */
 import { z } from 'zod'
 import { RoomdError } from '../../../protocol/errors.ts'
-import type { Room } from '../../sdk/room.ts'
 import { connectedResult } from '../results/connected.ts'
 import { text } from '../results/content.ts'
 import { pathOf, type Target } from '../sessions/target.ts'
@@ -34,11 +33,7 @@ export const connectNotebook = defineTool({
   output: ConnectedShape,
   async run({ sessions, signal }, args) {
     const target = readTarget(sessions, args)
-    const connected = await sessions.connect(target, {
-      signal,
-      check: args.convert ? refuseConversion : undefined,
-    })
-    return connectedResult(connected)
+    return connectedResult(await sessions.connect(target, { signal, convert: args.convert }))
   },
 })
 
@@ -69,17 +64,6 @@ function readTarget(
 /** A file whose name looks like an id or a URL is still a file. */
 function asPath(path: string): string {
   return /^(file:|~|[\\/.])/.test(path) ? path : `./${path}`
-}
-
-/** The room is known; only its format is in question. */
-function refuseConversion(room: Room): void {
-  const { state, reason } = room.state.source
-  if (state !== 'read_only') return
-  throw new RoomdError(
-    'unsupported',
-    `this version cannot convert old notebook files (${reason ?? 'read-only'}). Convert it with Jupyter ("jupyter nbconvert --to notebook --inplace FILE"), or connect without convert to read it`,
-    { cause: { notebook_id: room.id, path: room.state.source.path } },
-  )
 }
 
 export const createNotebook = defineTool({
