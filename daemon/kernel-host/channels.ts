@@ -12,6 +12,8 @@ import type { ChannelHandlers, KernelChannels, OutgoingChannel } from './kernel-
 
 /** Time between attempts to connect to a kernel that has not bound yet. */
 const RECONNECT_MS = 5
+/** Who listened on the port before the kernel did may have taken our connection and say nothing on it. */
+const HANDSHAKE_MS = 5_000
 
 export class Channels implements KernelChannels {
   readonly #info: ConnectionInfo
@@ -40,6 +42,7 @@ export class Channels implements KernelChannels {
         sendHighWaterMark: 0,
         receiveHighWaterMark: 0,
         reconnectInterval: RECONNECT_MS,
+        handshakeInterval: HANDSHAKE_MS,
       })
       socket.connect(endpoint(info, channel))
       return socket
@@ -49,6 +52,7 @@ export class Channels implements KernelChannels {
       linger: 0,
       receiveHighWaterMark: 0,
       reconnectInterval: RECONNECT_MS,
+      handshakeInterval: HANDSHAKE_MS,
     })
     iopub.connect(endpoint(info, 'iopub'))
     iopub.subscribe()

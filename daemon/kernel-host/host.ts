@@ -30,6 +30,8 @@ const FAREWELL_MS = 30_000
 const STARTING_MS = 180_000
 const ORPHAN_END_MS = 5_000
 const HOUSEKEEPING_MS = 10_000
+/** Between two looks at a kernel that starts. */
+const LOOK_MS = 2_000
 const LOG_BYTES = 8 * 1024 * 1024
 
 export class KernelHost {
@@ -108,6 +110,7 @@ export class KernelHost {
     else {
       this.#attach()
       this.#giveUpStarting()
+      this.#watchStart()
     }
     this.#housekeeping()
   }
@@ -341,6 +344,18 @@ export class KernelHost {
       if (this.#state !== 'starting') return
       if (this.#server.connections > 0) this.#giveUpStarting()
       else void this.#end(ORPHAN_END_MS).then(() => this.#leave())
+    })
+  }
+
+  /** A kernel that has failed but does not end keeps nobody waiting. */
+  #watchStart(): void {
+    this.#clock.after(LOOK_MS, () => {
+      if (this.#state !== 'starting') return
+      if (this.#ending === null && !this.#process.gone && this.#side.stuck?.() === true) {
+        this.#log('the kernel complained and did not end: ending it')
+        this.#process.kill()
+      }
+      this.#watchStart()
     })
   }
 

@@ -12,6 +12,8 @@ export interface KernelSide {
   channels(handlers: ChannelHandlers): KernelChannels
   /** For a kernel that ended before it was ready: another attempt, or null when it deserves none. */
   again(lastLines: string): Promise<KernelSide> | null
+  /** Asked now and then while it starts: it has said why it cannot, and yet does not end. Then it is ended, and `again` is asked. */
+  stuck?(): boolean
   /** What is left of it when the host goes. */
   cleanUp(): void
 }

@@ -5,18 +5,21 @@ import { Channels } from './channels.ts'
 import type { ConnectionInfo } from './connection-file.ts'
 import type { KernelFolder } from './folder.ts'
 import type { KernelSide } from './kernel-side.ts'
-import { type Launched, launchOnTcp, tryAgainOnTcp } from './launch.ts'
+import { type Launched, launchOnTcp, PortComplaint, tryAgainOnTcp } from './launch.ts'
 
 /** `attempt`: counts launches of this kernel, from 1. */
 export function localKernel(
   folder: KernelFolder,
   launch: HostLaunch,
-  { info, process }: Launched,
+  { info, process, logStart }: Launched,
   attempt = 1,
 ): KernelSide {
+  const complaint = new PortComplaint(folder.kernelLog, logStart)
   return {
     process,
     remote: false,
+    // ipykernel may hang when its interpreter ends for a port that is taken.
+    stuck: () => info.transport === 'tcp' && complaint.stands(),
     channels: (handlers) => new Channels(info, launch.kernel_id, handlers),
     again: (lastLines) =>
       tryAgainOnTcp(info, attempt, lastLines)

@@ -35,6 +35,7 @@ async function localSide(
   const { pid, pid_started: started } = launch.adopt
   return localKernel(folder, launch, {
     info: readConnection(folder),
+    logStart: 0,
     process: adoptKernelProcess({ pid, started }, launch.kernel_id, systemClock),
   })
 }

@@ -26,7 +26,11 @@ export interface Bench {
 /** Runs `use` with a provider of its own and ends everything that it started. */
 export async function withKernels(
   use: (bench: Bench) => Promise<void>,
-  options: { gateways?: readonly GatewaySettings[]; variables?: Variables } = {},
+  options: {
+    gateways?: readonly GatewaySettings[]
+    variables?: Variables
+    transport?: 'ipc' | 'tcp'
+  } = {},
 ): Promise<void> {
   const home = createHome()
   const log = pino({ level: process.env.ROOMD_LOG_LEVEL ?? 'silent' })
@@ -42,6 +46,7 @@ export async function withKernels(
         // The very object: a test may add to it later.
         Promise.resolve(Object.assign(home.env, options.variables) as Variables),
       gateways: options.gateways ?? [],
+      ...(options.transport === undefined ? {} : { transport: options.transport }),
     })
   const providers = [make()]
   const [provider] = providers as [KernelProvider]
