@@ -46,6 +46,8 @@ interface Open {
   projects?: Projects
   worker?: DocumentWorker
   ledger?: Ledger
+  /** Everything is being closed: a start that is still under way opens nothing more and tells of nothing. */
+  leaving?: boolean
 }
 
 const startedAt = systemClock.now()
@@ -133,6 +135,10 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
       import('./ledger/open.ts'),
       startHttp(places, settings, open, { store, server, blobs }, log),
     ])
+  if (open.leaving) {
+    http.close()
+    return
+  }
   open.http = http
   tellProcess(places, open, log)
   const kernels = createKernelProvider({
@@ -167,6 +173,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     bootId,
     hooks: projects,
   })
+  if (open.leaving) return
   open.ledger = openLedger({
     store,
     storeFile,
@@ -216,6 +223,7 @@ async function startHttp(
 
 /** `daemon.json` is information: a disk that has no room for it keeps nobody from working. */
 function tellProcess(places: Places, open: Open, log: Logger): void {
+  if (open.leaving) return
   try {
     writeDaemonJson(places.daemonJson, {
       pid: process.pid,
@@ -253,6 +261,7 @@ function stopOnSignals(stopping: Stopping, log: Logger): void {
 
 /** Closes everything and ends the process: 0 when all of it worked. */
 function leave(places: Places, open: Open, log: Logger): void {
+  open.leaving = true
   setTimeout(() => {
     log.fatal(`closing took more than ${LEAVE_MS} ms`)
     process.exit(1)
