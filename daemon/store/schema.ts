@@ -200,6 +200,7 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX ledger_sessions_by_project ON ledger_sessions (project, updated_us);
   CREATE INDEX ledger_sessions_by_update ON ledger_sessions (updated_us);
+  CREATE INDEX ledger_sessions_archived ON ledger_sessions (archived_us) WHERE archived_us IS NOT NULL;
   CREATE INDEX ledger_sessions_by_parent ON ledger_sessions (parent) WHERE parent IS NOT NULL;
 
   -- What session_accumulate adds up; one row once a session has requests (or an imported summary).

@@ -4,7 +4,7 @@ import type { LedgerParams, LedgerResult } from '../call.ts'
 import { nameFault } from '../grammar.ts'
 import type { Failure } from '../outcome.ts'
 import type { SessionRow } from '../rows/sessions.ts'
-import { listedSession, projectCondition } from './listed.ts'
+import { countSessions, listedSession, projectCondition } from './listed.ts'
 
 export function list(
   reader: Reader,
@@ -16,17 +16,13 @@ export function list(
   if (fault) return fault
   const condition = projectCondition(project)
   const where = `WHERE ${condition.sql} ${include_archived ? '' : 'AND s.archived_us IS NULL'}`
-  const total = reader.get<{ n: number }>(
-    `SELECT count(*) AS n FROM ledger_sessions s ${where}`,
-    ...condition.values,
-  )
   const rows = reader.all<SessionRow>(
     `SELECT s.* FROM ledger_sessions s ${where} ORDER BY s.updated_us DESC, s.session_key DESC LIMIT ?`,
     ...condition.values,
     limit,
   )
   const sessions = rows.map((row) => listedSession(reader, row, mirror))
-  const total_matched = total?.n ?? 0
+  const total_matched = countSessions(reader, condition.sql, condition.values, include_archived)
   return {
     success: true,
     sessions,

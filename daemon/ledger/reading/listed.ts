@@ -45,8 +45,24 @@ export function listedSession(reader: Reader, row: SessionRow, mirror: string | 
 export function projectCondition(project: string): { sql: string; values: string[] } {
   if (project === '') return { sql: 'true', values: [] }
   return {
-    sql: `(s.project = ? OR EXISTS (SELECT 1 FROM ledger_artifacts a
-            WHERE a.session_key = s.session_key AND a.kind = 'summary' AND a.project = ?))`,
+    sql: `s.session_key IN (SELECT session_key FROM ledger_sessions WHERE project = ?
+            UNION SELECT session_key FROM ledger_artifacts WHERE kind = 'summary' AND project = ?)`,
     values: [project, project],
   }
+}
+
+/** Sessions under a condition. Archived ones are few and have an index: they are counted off, instead of reading all others. */
+export function countSessions(
+  reader: Reader,
+  condition: string,
+  values: ReadonlyArray<string | number>,
+  includeArchived: boolean,
+): number {
+  const count = (sql: string): number => reader.get<{ n: number }>(sql, ...values)?.n ?? 0
+  const all = count(`SELECT count(*) AS n FROM ledger_sessions s WHERE ${condition}`)
+  if (includeArchived) return all
+  return (
+    all -
+    count(`SELECT count(*) AS n FROM ledger_sessions s WHERE s.archived_us IS NOT NULL AND ${condition}`)
+  )
 }

@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject, parseLenient, UnreadableFile } from '../
 import { type Failure, failure, valueError } from '../outcome.ts'
 import type { SessionRow } from '../rows/sessions.ts'
 import { parseIso } from '../times.ts'
-import { listedSession, projectCondition } from './listed.ts'
+import { countSessions, listedSession, projectCondition } from './listed.ts'
 import { type Found, findKeyword, snippetOf } from './search.ts'
 
 interface Filters {
@@ -33,7 +33,6 @@ export function query(
   const condition = projectCondition(read.project)
   const where = [condition.sql]
   const values: Array<string | number> = [...condition.values]
-  if (!params.include_archived) where.push('s.archived_us IS NULL')
   if (read.from !== null) {
     where.push('s.updated_us >= ?')
     values.push(read.from)
@@ -44,8 +43,14 @@ export function query(
   }
   const matched =
     read.keyword === ''
-      ? inOrder(reader, where, values, read.limit)
-      : ranked(reader, where, values, read.keyword, read.limit)
+      ? inOrder(reader, where, values, read.limit, params.include_archived)
+      : ranked(
+          reader,
+          params.include_archived ? where : [...where, 's.archived_us IS NULL'],
+          values,
+          read.keyword,
+          read.limit,
+        )
   const results = matched.rows.map(({ row, found }) => ({
     ...listedSession(reader, row, mirror),
     ...(found ? { snippet: snippetOf(reader, read.keyword, found) } : {}),
@@ -70,18 +75,19 @@ function inOrder(
   where: readonly string[],
   values: Array<string | number>,
   limit: number,
+  includeArchived: boolean,
 ): Matched {
   const condition = where.join(' AND ')
-  const total = reader.get<{ n: number }>(
-    `SELECT count(*) AS n FROM ledger_sessions s WHERE ${condition}`,
-    ...values,
-  )
+  const shown = includeArchived ? condition : `${condition} AND s.archived_us IS NULL`
   const rows = reader.all<SessionRow>(
-    `SELECT s.* FROM ledger_sessions s WHERE ${condition} ORDER BY s.updated_us DESC, s.session_key DESC LIMIT ?`,
+    `SELECT s.* FROM ledger_sessions s WHERE ${shown} ORDER BY s.updated_us DESC, s.session_key DESC LIMIT ?`,
     ...values,
     limit,
   )
-  return { total: total?.n ?? 0, rows: rows.map((row) => ({ row, found: null })) }
+  return {
+    total: countSessions(reader, condition, values, includeArchived),
+    rows: rows.map((row) => ({ row, found: null })),
+  }
 }
 
 function ranked(
@@ -93,13 +99,19 @@ function ranked(
 ): Matched {
   const found = findKeyword(reader, keyword)
   if (found.size === 0) return { total: 0, rows: [] }
-  // The keys as one JSON array: a statement of one shape, however many there are.
-  const matching = reader.all<{ session_key: number; updated_us: number }>(
-    `SELECT s.session_key, s.updated_us FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value
-     WHERE ${where.join(' AND ')}`,
+  // The keys as one JSON array, and back as two: a statement of one shape, however many there are.
+  const row = reader.get<{ keys: string; times: string }>(
+    `SELECT json_group_array(session_key) AS keys, json_group_array(updated_us) AS times FROM (
+       SELECT s.session_key, s.updated_us FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value
+       WHERE ${where.join(' AND ')})`,
     JSON.stringify([...found.keys()]),
     ...values,
   )
+  const times = JSON.parse(row?.times ?? '[]') as number[]
+  const matching = (JSON.parse(row?.keys ?? '[]') as number[]).map((session_key, index) => ({
+    session_key,
+    updated_us: times[index] ?? 0,
+  }))
   const rankOf = (key: number): number => found.get(key)?.rank ?? Number.POSITIVE_INFINITY
   matching.sort((a, b) => {
     const ranks = rankOf(a.session_key) - rankOf(b.session_key)

@@ -3,12 +3,13 @@
  * document frequency), then the same project, then the last changed. Relations that were written down count too.
  */
 import type { Reader } from '../../store/transaction.ts'
+import { keysWithTag } from '../rows/number-list.ts'
 import { tagsOfSession } from '../rows/session-tags.ts'
 import { findSession, type SessionRow, summaryOf } from '../rows/sessions.ts'
 
 const SHARED = 2
 /** Candidates that are ranked by more than their tags. */
-const CANDIDATES = 200
+const CANDIDATES = 50
 
 interface Candidate {
   readonly session_key: number
@@ -19,12 +20,12 @@ interface Candidate {
 export function sharingTags(reader: Reader, key: number): string[] {
   const shared = candidates(reader, key).map((candidate) => candidate.session_key)
   if (shared.length === 0) return []
-  return reader
-    .all<{ session_id: string }>(
-      `SELECT s.session_id FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value ORDER BY s.session_key`,
-      JSON.stringify(shared),
-    )
-    .map((row) => row.session_id)
+  const row = reader.get<{ list: string }>(
+    `SELECT json_group_array(session_id) AS list FROM (
+       SELECT s.session_id FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value)`,
+    JSON.stringify(shared.sort((a, b) => a - b)),
+  )
+  return row ? (JSON.parse(row.list) as string[]) : []
 }
 
 export interface RelatedSession {
@@ -93,22 +94,22 @@ function candidates(reader: Reader, key: number): Candidate[] {
     key,
   )
   if (tags.length < SHARED) return []
-  const all = reader.get<{ n: number }>('SELECT max(session_key) AS n FROM ledger_sessions')?.n ?? 1
-  const counts = new Map<number, number>()
-  const scores = new Map<number, number>()
+  const newest = reader.get<{ n: number }>('SELECT max(session_key) AS n FROM ledger_sessions')?.n ?? 1
+  // By session key; arrays, because a common tag has thousands of sessions.
+  const counts = new Uint16Array(newest + 1)
+  const scores = new Float64Array(newest + 1)
+  const met: number[] = []
   for (const tag of tags) {
-    const weight = Math.log(1 + all / (1 + tag.sessions))
-    for (const { k } of reader.all<{ k: number }>(
-      'SELECT session_key AS k FROM ledger_session_tags WHERE tag_key = ?',
-      tag.tag_key,
-    )) {
-      counts.set(k, (counts.get(k) ?? 0) + 1)
-      scores.set(k, (scores.get(k) ?? 0) + weight)
+    const weight = Math.log(1 + newest / (1 + tag.sessions))
+    for (const k of keysWithTag(reader, tag.tag_key)) {
+      const before = counts[k] ?? 0
+      if (before === SHARED - 1) met.push(k)
+      counts[k] = before + 1
+      scores[k] = (scores[k] ?? 0) + weight
     }
   }
-  const shared: Candidate[] = []
-  for (const [session_key, count] of counts)
-    if (count >= SHARED && session_key !== key)
-      shared.push({ session_key, score: scores.get(session_key) ?? 0 })
-  return shared.sort((a, b) => b.score - a.score || b.session_key - a.session_key)
+  return met
+    .filter((session_key) => session_key !== key)
+    .map((session_key) => ({ session_key, score: scores[session_key] ?? 0 }))
+    .sort((a, b) => b.score - a.score || b.session_key - a.session_key)
 }

@@ -6,6 +6,7 @@
  */
 import type { Reader } from '../../store/transaction.ts'
 import { sessionOfDoc } from '../rows/docs.ts'
+import { numberList } from '../rows/number-list.ts'
 
 export interface Found {
   /** Lower is better; absent: only the substring was found. */
@@ -13,6 +14,9 @@ export interface Found {
   /** The best text of the session. */
   readonly docKey: number
 }
+
+/** More hits than this are not ranked: words that are everywhere tell little, and the last changed come first. */
+const RANKED = 1_000
 
 /** By session key. */
 export function findKeyword(reader: Reader, keyword: string): Map<number, Found> {
@@ -24,24 +28,39 @@ export function findKeyword(reader: Reader, keyword: string): Map<number, Found>
       found.set(session, { rank, docKey })
   }
   const words = wordsQuery(keyword)
-  if (words !== null)
-    for (const row of reader.all<{ rowid: number; rank: number }>(
-      'SELECT rowid, rank FROM ledger_words WHERE ledger_words MATCH ?',
+  if (words !== null) {
+    const hits = numberList(
+      reader,
+      'SELECT json_group_array(rowid) AS list FROM (SELECT rowid FROM ledger_words WHERE ledger_words MATCH ?)',
       words,
-    ))
-      add(row.rowid, row.rank)
+    )
+    if (hits.length > RANKED) for (const key of hits) add(key, null)
+    else for (const [key, rank] of ranked(reader, words)) add(key, rank)
+  }
   const substrings =
     [...keyword].length >= 3
-      ? reader.all<{ rowid: number }>(
-          'SELECT rowid FROM ledger_trigrams WHERE ledger_trigrams MATCH ?',
+      ? numberList(
+          reader,
+          'SELECT json_group_array(rowid) AS list FROM (SELECT rowid FROM ledger_trigrams WHERE ledger_trigrams MATCH ?)',
           quoted(keyword),
         )
-      : reader.all<{ rowid: number }>(
-          `SELECT doc_key AS rowid FROM ledger_docs WHERE body LIKE ? ESCAPE '\\'`,
+      : numberList(
+          reader,
+          `SELECT json_group_array(doc_key) AS list FROM ledger_docs WHERE body LIKE ? ESCAPE '\\'`,
           `%${keyword.replace(/[\\%_]/g, '\\$&')}%`,
         )
-  for (const row of substrings) add(row.rowid, null)
+  for (const key of substrings) add(key, null)
   return found
+}
+
+function ranked(reader: Reader, words: string): Array<[docKey: number, rank: number]> {
+  const row = reader.get<{ keys: string; ranks: string }>(
+    `SELECT json_group_array(rowid) AS keys, json_group_array(rank) AS ranks FROM (
+       SELECT rowid, rank FROM ledger_words WHERE ledger_words MATCH ?)`,
+    words,
+  )
+  const ranks = JSON.parse(row?.ranks ?? '[]') as number[]
+  return (JSON.parse(row?.keys ?? '[]') as number[]).map((key, index) => [key, ranks[index] ?? 0])
 }
 
 /** The keyword's words, all of them; null when it has none that the index knows. */
