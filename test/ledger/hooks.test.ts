@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 const common = (session_id: string, hook_event_name: string) => ({
   session_id,
   transcript_path: `/home/u/.claude/projects/x/${session_id}.jsonl`,
-  cwd: '/work/shop',
+  cwd: '/home/ann/shop',
   permission_mode: 'default',
   hook_event_name,
   prompt_id: 'p-1',
@@ -38,19 +38,19 @@ const day = [
   events.tool(
     'one',
     'Write',
-    { file_path: '/work/shop/a.ts', content: 'x'.repeat(200_000) },
+    { file_path: '/home/ann/shop/a.ts', content: 'x'.repeat(200_000) },
     { success: true },
     'u1',
   ),
   events.tool(
     'one',
     'Edit',
-    { file_path: '/work/shop/a.ts', old_string: 'x', new_string: 'y' },
+    { file_path: '/home/ann/shop/a.ts', old_string: 'x', new_string: 'y' },
     { error: 'no match' },
     'u2',
   ),
-  events.tool('one', 'Read', { file_path: '/work/shop/b.ts' }, 'text', 'u3'),
-  events.tool('one', 'NotebookEdit', { notebook_path: '/work/shop/n.ipynb' }, {}, 'u4'),
+  events.tool('one', 'Read', { file_path: '/home/ann/shop/b.ts' }, 'text', 'u3'),
+  events.tool('one', 'NotebookEdit', { notebook_path: '/home/ann/shop/n.ipynb' }, {}, 'u4'),
   events.tool('one', 'mcp__roomd__execute_cell', { cell_id: 'c' }, {}, 'u5'),
   ['PreCompact', { ...common('one', 'PreCompact'), trigger: 'auto', custom_instructions: '' }] as const,
   ['SubagentStop', { ...common('one', 'SubagentStop'), agent_id: 'a', stop_hook_active: false }] as const,
@@ -115,16 +115,16 @@ function expectDay(home: TestHome): void {
       'SELECT prompt, model, ledger_requests.cwd FROM ledger_requests JOIN ledger_sessions USING (session_key) ORDER BY session_key, n',
     ),
   ).toEqual([
-    { prompt: 'Add redis to the shop', model: 'opus', cwd: '/work/shop' },
-    { prompt: 'And test it', model: 'opus', cwd: '/work/shop' },
-    { prompt: 'Go on', model: 'opus', cwd: '/work/shop' },
+    { prompt: 'Add redis to the shop', model: 'opus', cwd: '/home/ann/shop' },
+    { prompt: 'And test it', model: 'opus', cwd: '/home/ann/shop' },
+    { prompt: 'Go on', model: 'opus', cwd: '/home/ann/shop' },
   ])
   // The MCP child of roomd counts its own calls.
   expect(rows(home, 'SELECT tool, failed, file FROM ledger_tool_events ORDER BY n')).toEqual([
-    { tool: 'Write', failed: 0, file: '/work/shop/a.ts' },
-    { tool: 'Edit', failed: 1, file: '/work/shop/a.ts' },
-    { tool: 'Read', failed: 0, file: '/work/shop/b.ts' },
-    { tool: 'NotebookEdit', failed: 0, file: '/work/shop/n.ipynb' },
+    { tool: 'Write', failed: 0, file: '/home/ann/shop/a.ts' },
+    { tool: 'Edit', failed: 1, file: '/home/ann/shop/a.ts' },
+    { tool: 'Read', failed: 0, file: '/home/ann/shop/b.ts' },
+    { tool: 'NotebookEdit', failed: 0, file: '/home/ann/shop/n.ipynb' },
   ])
   const [totals] = rows<{ derived: string }>(
     home,
@@ -134,7 +134,7 @@ function expectDay(home: TestHome): void {
     toolCalls: 4,
     errors: 1,
     successRate: 75,
-    filesModified: ['/work/shop/a.ts', '/work/shop/n.ipynb'],
+    filesModified: ['/home/ann/shop/a.ts', '/home/ann/shop/n.ipynb'],
   })
   expect(
     rows(
