@@ -110,8 +110,10 @@ async function ranIn(room: Room): Promise<number[]> {
 }
 
 async function hostOf(room: Room): Promise<number> {
-  const { running } = await client.call('list_kernels', {})
-  return running.find((kernel) => kernel.notebook_id === room.id)?.host_pid ?? 0
+  return until('the host', async () => {
+    const { running } = await client.call('list_kernels', {})
+    return running.find((kernel) => kernel.notebook_id === room.id)?.host_pid
+  })
 }
 
 /** Returns how many lines are missing. Fails for one that is missing outside of a gap, and for one that is there twice. */

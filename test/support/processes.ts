@@ -25,6 +25,8 @@ export async function gone(pid: number, timeout = 15_000): Promise<void> {
 
 /** Sends a signal; a process that is gone already is no error. */
 export function signal(pid: number, name: NodeJS.Signals): void {
+  // 0 and below mean whole groups, our own among them.
+  if (!(pid > 0)) throw new Error(`there is no process ${pid} to send ${name} to`)
   try {
     process.kill(pid, name)
   } catch (error) {
