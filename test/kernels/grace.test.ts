@@ -25,7 +25,7 @@ test('the grace can be changed while the kernel runs, also for a host that comes
     const { pid: ends } = short.summary()
     const { pid: stays, host_pid: host } = long.summary()
     // Another host knows only what was launched: it is told again.
-    process.kill(host ?? 0, 'SIGKILL')
+    process.kill(host ?? Number.NaN, 'SIGKILL')
     await until('another host', () => ![null, host].includes(long.summary().host_pid))
     await new Listener(long, { since: long.seq }).run('2')
     nextDaemon()

@@ -124,7 +124,7 @@ test('a kernel that is killed is reported at once with its signal, and open requ
     const listener = new Listener(kernel)
     const run = await listener.begin('import time; print("up", flush=True); time.sleep(600)')
     await until('the cell to run', () => listener.text(run).includes('up'))
-    process.kill(kernel.summary().pid ?? 0, 'SIGKILL')
+    process.kill(kernel.summary().pid ?? Number.NaN, 'SIGKILL')
     const died = await listener.event('died')
     expect(died).toMatchObject({ signal: 'SIGKILL', code: null, expected: false })
     expect(kernel.summary().state).toBe('dead')
