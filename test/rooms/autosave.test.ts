@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { MOST_MS, QUIET_MS, RETRY_MS } from '../../daemon/rooms/autosave.ts'
 import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
 import { smallDisk } from '../support/small-disk.ts'
@@ -147,11 +148,20 @@ describe('a file that cannot be written', () => {
   })
 
   test('a read-only folder: what could not be written is named, and nothing is left behind', async (test) => {
-    if (process.getuid?.() === 0) return test.skip('root may write everywhere')
+    const folder = dirname(path)
+    // Root may write everywhere but into what is marked immutable.
+    const asRoot = process.getuid?.() === 0
+    const open = (): void => {
+      if (asRoot) spawnSync('chattr', ['-i', folder])
+      else chmodSync(folder, 0o755)
+    }
+    onTestFinished(open)
     await set('1')
-    chmodSync(dirname(path), 0o555)
+    if (!asRoot) chmodSync(folder, 0o555)
+    else if (spawnSync('chattr', ['+i', folder]).status !== 0)
+      return test.skip('root may write everywhere here')
     await fails(/no permission/)
-    chmodSync(dirname(path), 0o755)
+    open()
     expect(onDisk()).toBe('0')
     fixture.clock.advance(RETRY_MS)
     await written('1')
