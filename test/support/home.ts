@@ -27,7 +27,8 @@ export function createHome(variables: Record<string, string> = {}): TestHome {
   const work = join(path, 'work')
   mkdirSync(work)
   const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
-  const env = { ...inherited, ROOMD_HOME: path, ROOMD_NO_AUTOSTART: '1', ...variables }
+  // Not the developer's shell: its profile may take its time, and a test that ends kills it half way, which not every profile survives.
+  const env = { ...inherited, SHELL: '/bin/sh', ROOMD_HOME: path, ROOMD_NO_AUTOSTART: '1', ...variables }
   return {
     path,
     work,
