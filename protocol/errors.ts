@@ -107,11 +107,15 @@ export class RoomdError extends Error {
   }
 }
 
+/** A reason in words, whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
 /** Turns whatever was thrown into what may travel; an unknown failure keeps its message and is `internal`. */
 export function toWireError(thrown: unknown): WireError {
   if (thrown instanceof RoomdError) return thrown.toWire()
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  return { code: 'internal', message: `unexpected failure: ${message}`, retryable: false }
+  return { code: 'internal', message: `unexpected failure: ${messageOf(thrown)}`, retryable: false }
 }
 
 /** Parses an outside value, or throws `invalid_argument` naming the first place that is wrong. */

@@ -215,3 +215,25 @@ export const RoomSummary = z.object({
   event_seq: z.number().int(),
 })
 export type RoomSummary = z.output<typeof RoomSummary>
+
+/** A room in the shape that is fixed for outsiders (interfaces.md): `--json` and MCP results. */
+export function roomForOutsiders(room: RoomSummary): Record<string, unknown> {
+  const { notebook_id, path, title, kind, state, source_state, peers, kernel, queue, memory } = room
+  return {
+    notebook_id,
+    path,
+    title,
+    kind,
+    state,
+    source_state,
+    peers: peers.map(({ label, kind: peerKind, scope, client_instance }) => ({
+      label,
+      kind: peerKind,
+      scope,
+      client_instance,
+    })),
+    kernel: kernel && { name: kernel.name, state: kernel.state, pid: kernel.pid },
+    queue,
+    memory,
+  }
+}

@@ -8,7 +8,7 @@
  */
 import { type GoAway, type Hello, Welcome } from '../../protocol/channels.ts'
 import type { Clock } from '../../protocol/clock.ts'
-import { RoomdError } from '../../protocol/errors.ts'
+import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import { offer } from '../../protocol/wire/handshake.ts'
 import type { WireEnd } from '../../protocol/wire/wire.ts'
 import type { Backoff } from './backoff.ts'
@@ -297,8 +297,4 @@ export class Connection extends Emitter<Events> {
 function nobodyListens(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return code === 'ENOENT' || code === 'ECONNREFUSED'
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

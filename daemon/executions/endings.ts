@@ -48,7 +48,3 @@ export function notWaiting(executionId: ExecutionId, answered: boolean): RoomdEr
     { next: { tool: 'get_results', arguments: { execution_id: executionId } } },
   )
 }
-
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}

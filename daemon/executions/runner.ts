@@ -7,10 +7,9 @@
 import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
-import { RoomdError } from '../../protocol/errors.ts'
+import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { RoomPort } from '../rooms/parts.ts'
-import { messageOf } from './endings.ts'
 import { HangWatch } from './hang-watch.ts'
 import type { Live } from './live.ts'
 

@@ -3,6 +3,7 @@
  * that is being made; a cold one. Whatever was begun is undone when the claim is called off, at whatever wait that happens, until the
  * last step; only then is the next room warmed, without waiting for it.
  */
+import { messageOf } from '../../protocol/errors.ts'
 import type { ClientInstance } from '../../protocol/ids.ts'
 import type { MethodArguments } from '../../protocol/methods.ts'
 import type { Claim } from '../../protocol/projects.ts'
@@ -13,7 +14,6 @@ import type { Fetched, Project } from './project.ts'
 import { updateProject } from './project-rows.ts'
 import { endKernel, fillWorkspace, presentNotes, projectSpec, refreshWorkspace } from './rooms-of-project.ts'
 import type { Tier, TierRoom } from './tier.ts'
-import { messageOf } from './words.ts'
 
 export type ClaimRequest = Omit<MethodArguments<'claim_room'>, 'project'>
 

@@ -3,6 +3,7 @@
  * leased: 15 minutes after its last peer left it goes back to the pool, or away. Files that somebody put into it keep it from being
  * given to another; they are kept when it goes.
  */
+import { messageOf } from '../../protocol/errors.ts'
 import type { ClientInstance, NotebookId } from '../../protocol/ids.ts'
 import type { ClaimSettings } from '../../protocol/projects.ts'
 import type { ProjectsContext } from './context.ts'
@@ -11,7 +12,6 @@ import type { Pool } from './pool.ts'
 import type { Project } from './project.ts'
 import { otherKernel } from './rooms-of-project.ts'
 import type { Tier, TierRoom } from './tier.ts'
-import { messageOf } from './words.ts'
 import { updateWorkspace } from './workspace-rows.ts'
 
 export const LEASE_MS = 15 * 60_000

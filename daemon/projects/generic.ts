@@ -3,9 +3,11 @@
  * it is (its working directory is changed when somebody takes it). Nothing of any project is in them. None at a gateway: there it would
  * cost somebody's cluster a kernel that nobody asked for, and folders of this machine mean nothing.
  */
+
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { messageOf } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { isAtGateway } from '../kernels/gateways.ts'
@@ -18,7 +20,6 @@ import { removeFolder } from './folders.ts'
 import type { Gates } from './gates.ts'
 import { silently } from './preload.ts'
 import type { Tier, TierRoom } from './tier.ts'
-import { messageOf } from './words.ts'
 import { updateWorkspace } from './workspace-rows.ts'
 
 /** A kernelspec that was used within so long is kept ready. */

@@ -4,6 +4,7 @@
  *
  * There is no way to ask for a room without a standby: where none may be started (gates), the room waits in the pool without one.
  */
+import { messageOf } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
 import type { PoolProject, PoolSlot } from '../../protocol/projects.ts'
 import type { ProjectsContext } from './context.ts'
@@ -11,7 +12,6 @@ import type { Gates } from './gates.ts'
 import type { Project } from './project.ts'
 import { fillWorkspace, projectSpec } from './rooms-of-project.ts'
 import type { Tier, TierRoom } from './tier.ts'
-import { messageOf } from './words.ts'
 
 interface Warming {
   readonly slot: number

@@ -3,14 +3,15 @@
  * every warming, pooled and draft row becomes discarded, so that no kernel of such a room is adopted as anybody's; and, once kernels
  * are adopted and the unwanted ones ended, what is left of those rooms goes. What had graduated is not touched.
  */
+
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { messageOf } from '../../protocol/errors.ts'
 import { ClientInstance, NotebookId, ProjectId } from '../../protocol/ids.ts'
 import { type RoomState, step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
 import { removeFolder } from './folders.ts'
 import type { Tier } from './tier.ts'
-import { messageOf } from './words.ts'
 
 interface Row {
   notebook_id: string

@@ -2,14 +2,15 @@
  * The state-comparing sweep: every five minutes what should be is held against what the operating system says. Edges are told at once
  * by kernel hosts; this finds what no edge told. Unknown is not dead. One project's failure does not end the pass.
  */
+
 import { existsSync } from 'node:fs'
+import { messageOf } from '../../protocol/errors.ts'
 import type { ProjectsContext } from './context.ts'
 import type { Gates } from './gates.ts'
 import type { Pool } from './pool.ts'
 import type { Project } from './project.ts'
 import { endKernel } from './rooms-of-project.ts'
 import type { Tier, TierRoom } from './tier.ts'
-import { messageOf } from './words.ts'
 
 export const SWEEP_MS = 5 * 60_000
 /** A room this young may legitimately still be booting. */

@@ -1,5 +1,5 @@
 /** `roomd ps`: rooms as the daemon knows them; `--all` also those that are only in its store. */
-import type { RoomSummary } from '../../../protocol/notebook.ts'
+import { type RoomSummary, roomForOutsiders } from '../../../protocol/notebook.ts'
 import type { CommandRun } from '../command.ts'
 import { ExitCode } from '../exit-codes.ts'
 import { withDaemon } from '../session.ts'
@@ -12,33 +12,11 @@ export const run: CommandRun<{ all: boolean }> = async (context, { all }) => {
   const { rooms } = await withDaemon(context, (client) =>
     client.call('list_rooms', { inactive: all, limit: 500 }),
   )
-  if (terminal.json) terminal.result({ rooms: rooms.map(roomAsJson) })
+  if (terminal.json) terminal.result({ rooms: rooms.map(roomForOutsiders) })
   else if (rooms.length === 0) {
     terminal.line(all ? 'no rooms' : 'no rooms are open ("roomd ps --all" also shows rooms in the store)')
   } else printTable(terminal, rooms, columnsFor(rooms))
   return ExitCode.done
-}
-
-/** The shape that is fixed for outsiders. */
-export function roomAsJson(room: RoomSummary): object {
-  const { notebook_id, path, title, kind, state, source_state, kernel, queue, memory } = room
-  return {
-    notebook_id,
-    path,
-    title,
-    kind,
-    state,
-    source_state,
-    peers: room.peers.map(({ label, kind, scope, client_instance }) => ({
-      label,
-      kind,
-      scope,
-      client_instance,
-    })),
-    kernel: kernel && { name: kernel.name, state: kernel.state, pid: kernel.pid },
-    queue,
-    memory,
-  }
 }
 
 const kernelStyles: Partial<Record<string, Style>> = { busy: 'yellow', idle: 'green', dead: 'red' }

@@ -2,11 +2,13 @@
  * Makes the kernel that comes with roomd one that Jupyter finds, and takes it away again. A kernelspec of the same name that is not
  * ours is never touched.
  */
-import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+
+import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { RoomdError } from '../../../protocol/errors.ts'
 import { isOurKernelspec, JAVASCRIPT, javascriptKernelspec } from '../../../protocol/javascript-kernelspec.ts'
 import { programFile } from '../../../protocol/programs.ts'
+import { readIfThere } from '../read-if-there.ts'
 
 export interface Installed {
   readonly name: string
@@ -66,13 +68,4 @@ function mustBeOurs(path: string, text: string): void {
     'conflict',
     `${path} belongs to another JavaScript kernel; nothing was changed. Remove it first, or use --prefix with another place`,
   )
-}
-
-function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
 }

@@ -2,12 +2,12 @@
  * Writes our entry into a client's configuration. A file that cannot be read is not touched; one that is changed is kept beside it as
  * it was; writing is atomic, follows links, and keeps the file's mode. Doing it again changes nothing.
  */
+
 import {
   chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -16,6 +16,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
+import { readIfThere } from '../read-if-there.ts'
 import { type ClientFile, SERVER_NAME } from './clients.ts'
 import { DamagedFile } from './damaged-file.ts'
 import { setJsonEntry } from './json-entry.ts'
@@ -114,14 +115,5 @@ function freeName(wanted: string): string {
   for (let count = 1; ; count++) {
     const name = count === 1 ? wanted : `${wanted}-${count}`
     if (!existsSync(name)) return name
-  }
-}
-
-function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
   }
 }

@@ -1,6 +1,6 @@
 /** Which notebooks there are: in the daemon, and on this connection. */
 import { z } from 'zod'
-import type { RoomSummary } from '../../../protocol/notebook.ts'
+import { type RoomSummary, roomForOutsiders } from '../../../protocol/notebook.ts'
 import { text } from '../results/content.ts'
 import { counted } from '../results/model-text.ts'
 import { namesOf, type Target, textOf } from '../sessions/target.ts'
@@ -50,7 +50,7 @@ export const listActiveNotebooks = defineTool({
       )
     return {
       structured: {
-        notebooks: rooms.map(structuredRoom),
+        notebooks: rooms.map(roomForOutsiders),
         ...(active ? { active: active.notebookId } : {}),
         ...(pending && !active ? { pending_rejoin: structuredTarget(pending) } : {}),
         parked: parked.map(({ notebook_id, path, doc_seq, event_seq }) => ({
@@ -85,7 +85,7 @@ export const listNotebooks = defineTool({
     const { rooms } = await client.call('list_rooms', { inactive: true, limit })
     const lines = rooms.map((room) => roomLine(room, room.notebook_id === sessions.active?.notebookId))
     return {
-      structured: { notebooks: rooms.map(structuredRoom) },
+      structured: { notebooks: rooms.map(roomForOutsiders) },
       content: [
         text(
           lines.length > 0
@@ -103,27 +103,6 @@ function structuredTarget(target: Target): Record<string, unknown> {
     target: textOf(target),
     ...(notebook_id === null ? {} : { notebook_id }),
     ...(path === null ? {} : { path }),
-  }
-}
-
-function structuredRoom(room: RoomSummary): Record<string, unknown> {
-  const { notebook_id, path, title, kind, state, source_state, peers, kernel, queue, memory } = room
-  return {
-    notebook_id,
-    path,
-    title,
-    kind,
-    state,
-    source_state,
-    peers: peers.map(({ label, kind: peerKind, scope, client_instance }) => ({
-      label,
-      kind: peerKind,
-      scope,
-      client_instance,
-    })),
-    kernel: kernel && { name: kernel.name, state: kernel.state, pid: kernel.pid },
-    queue,
-    memory,
   }
 }
 

@@ -4,7 +4,9 @@
  *
  * Ids that are missing or occur twice are not told here: reading does, since it gives such cells others (read.ts).
  */
+
 import { placeOf } from './json-check.ts'
+import { isRecord } from './outputs.ts'
 import type { FileWarning } from './parse.ts'
 
 /** What is told at most; a file with more is broken in one way many times. */
@@ -41,10 +43,6 @@ class Validation {
 }
 
 // --- kinds of checks -------------------------------------------------------------------------------------------------
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 const text: Check = (value, at, on) => {
   if (typeof value !== 'string') on.say(at, 'expected a text')

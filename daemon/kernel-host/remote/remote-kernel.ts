@@ -6,7 +6,7 @@
  * ended. A start whose answer is lost may leave a kernel at the gateway that nobody knows; the error says so.
  */
 import type { Clock } from '../../../protocol/clock.ts'
-import { RoomdError } from '../../../protocol/errors.ts'
+import { messageOf, RoomdError } from '../../../protocol/errors.ts'
 import type { RemoteLaunch } from '../../../protocol/kernel-host.ts'
 import type { KernelExit, KernelProcess } from '../kernel-process.ts'
 import type { KernelSide } from '../kernel-side.ts'
@@ -186,8 +186,4 @@ class RemoteKernel implements KernelProcess {
       if (!(error instanceof GatewayError)) throw error
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -89,19 +89,10 @@ export function completeWorkItem(
   if (!item) return refused(failure(`Work item not found: ${work_id}`))
   const stale = revFault(expect_rev, row.rev)
   if (stale) return refused(stale)
+  const ended = (completed_at: string, rev: number) =>
+    ({ success: true, work_id, session_id, status, completed_at, rev }) as const
   if (item.status !== 'IN_PROGRESS') {
-    if (item.status === status)
-      return {
-        value: {
-          success: true,
-          work_id,
-          session_id,
-          status,
-          completed_at: item.completed_text ?? '',
-          rev: row.rev,
-        },
-        changed: [],
-      }
+    if (item.status === status) return { value: ended(item.completed_text ?? '', row.rev), changed: [] }
     return refused(
       failure(
         `CONFLICT: work item ${work_id} ended as ${item.status} already; that result is kept`,
@@ -116,15 +107,6 @@ export function completeWorkItem(
     completed_at,
     item.work_key,
   )
-  return {
-    value: {
-      success: true,
-      work_id,
-      session_id,
-      status,
-      completed_at,
-      rev: touchSession(transaction, row.session_key, call.now),
-    },
-    changed: [session_id],
-  }
+  const rev = touchSession(transaction, row.session_key, call.now)
+  return { value: ended(completed_at, rev), changed: [session_id] }
 }

@@ -5,13 +5,13 @@
  *
  * Also knows how much a standby of each kind takes, as measured, so that none is started only to be ended.
  */
+import { messageOf } from '../../../protocol/errors.ts'
 import type { NotebookId } from '../../../protocol/ids.ts'
 import type { Room } from '../../rooms/room.ts'
 import type { ProjectsContext } from '../context.ts'
 import type { Headroom } from '../gates.ts'
 import { isWaiting } from '../rooms-of-project.ts'
 import type { Tier } from '../tier.ts'
-import { messageOf } from '../words.ts'
 import { type Candidate, chooseLosses, type Loss, mayEnd, type Rung } from './ladder.ts'
 import { budgetOf, type KernelProcess, measure, type Snapshot } from './measure.ts'
 

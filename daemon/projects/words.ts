@@ -1,4 +1,0 @@
-/** A reason in words, whatever was thrown. */
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
-}
