@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import pino from 'pino'
+import { afterAll } from 'vitest'
 import { sourceHash } from '../../daemon/documents/source-hash.ts'
 import { type Blobs, openBlobs } from '../../daemon/executions/blobs.ts'
 import type { ExecutionLimits } from '../../daemon/executions/options.ts'
@@ -295,6 +296,12 @@ export interface TestRoomOptions {
   readonly mirror?: Mirror
 }
 
+/** Of rooms that no test has disposed of; a crash disposes of nothing. */
+const folders = new Set<string>()
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
 /** A room as executions see it: commits into the store, numbers events, tells them after the commit. */
 export class TestRoom implements RoomPort {
   readonly id: NotebookId
@@ -323,6 +330,7 @@ export class TestRoom implements RoomPort {
     this.id = options.id ?? NotebookId.parse(randomUUID())
     this.store = options.store ?? new DirectStore()
     this.#folder = options.blobs ? null : mkdtempSync(join(tmpdir(), 'roomd-executions-'))
+    if (this.#folder) folders.add(this.#folder)
     this.blobs = options.blobs ?? openBlobs(this.#folder ?? '')
     this.clock = options.clock ?? new TestClock()
     this.mirror = options.mirror ?? new Mirror()
