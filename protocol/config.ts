@@ -99,11 +99,8 @@ const LedgerSettings = z.strictObject({
 })
 
 const PoolSettings = z.strictObject({
-  /**
-   * Keep one kernel ready for each kernelspec that was used in the last 24 hours, so that new notebooks start warm too. Off until it
-   * is as well tested as the rest of the pool.
-   */
-  generic: z.boolean().default(false),
+  /** Keep one kernel ready for each kernelspec that was used in the last 24 hours, so that new notebooks start warm too. */
+  generic: z.boolean().default(true),
   /** Bytes that kernels may use together before the cheapest are ended; null: half of the machine's memory. */
   memory: z
     .int()

@@ -87,12 +87,13 @@ export function hash(value: unknown): string {
 }
 
 /** An interpreter is another one when its file is: an upgrade in place changes size or time. */
-function programMark(path: string): string {
+export function programMark(path: string): string {
   try {
     const real = realpathSync(path)
     const { size, mtimeMs } = statSync(real)
     return `${real} ${size} ${mtimeMs}`
   } catch {
+    // It is not there, or not ours to see: as good as another one.
     return `${path} (missing)`
   }
 }

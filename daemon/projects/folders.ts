@@ -1,5 +1,5 @@
 /** Where projects keep things: caches and workspaces with the data, what is kept of retired rooms and what runs in the state. */
-import { chmod, lstat, readdir, rm } from 'node:fs/promises'
+import { chmod, lstat, readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NotebookId, ProjectId } from '../../protocol/ids.ts'
 import type { Places } from '../../protocol/places.ts'
@@ -14,6 +14,8 @@ export interface ProjectPlaces {
   /** Checkout of one room. */
   workspace(room: NotebookId): string
   readonly workspaces: string
+  /** Folders of notebooks that have no other. */
+  readonly scratch: string
   /** Files of users out of workspaces that are gone. */
   kept(room: NotebookId): string
   readonly keptFolder: string
@@ -27,6 +29,7 @@ export function projectPlaces(places: Places): ProjectPlaces {
     project: (project) => join(projects, project),
     cache: (project) => join(projects, project, 'cache.git'),
     workspaces,
+    scratch: join(places.data, 'scratch'),
     workspace: (room) => join(workspaces, room),
     kept: (room) => join(places.state, 'kept', room),
     keptFolder: join(places.state, 'kept'),
@@ -45,8 +48,18 @@ export async function removeFolder(folder: string): Promise<void> {
   }
 }
 
+/** Removes a folder if nothing is in it. */
+export async function removeEmpty(folder: string): Promise<void> {
+  try {
+    await rmdir(folder)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOTEMPTY' && code !== 'EEXIST' && code !== 'ENOENT' && code !== 'ENOTDIR') throw error
+  }
+}
+
 async function makeWritable(folder: string): Promise<void> {
-  const info = await lstat(folder).catch(() => null)
+  const info = await lstat(folder).catch(() => null) // gone meanwhile: nothing to remove
   if (info === null || !info.isDirectory()) return
   await chmod(folder, 0o700)
   for (const entry of await readdir(folder, { withFileTypes: true })) {

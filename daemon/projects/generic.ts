@@ -16,6 +16,7 @@ import { step } from '../rooms/room-state.ts'
 import type { Statement } from '../store/store.ts'
 import { Backoff } from './backoff.ts'
 import type { ProjectsContext } from './context.ts'
+import { programMark } from './fingerprint.ts'
 import { removeFolder } from './folders.ts'
 import type { Gates } from './gates.ts'
 import { silently } from './preload.ts'
@@ -27,7 +28,9 @@ export const USED_MS = 24 * 3_600_000
 
 /** By language: code that changes a kernel's working directory to the JSON text given. */
 const moves: Readonly<Record<string, (folder: string) => string>> = {
-  python: (folder) => `import os as _o; _o.chdir(${folder}); _o.environ['PWD'] = ${folder}; del _o`,
+  // `_dh` is IPython's list of folders that `%cd -` and `_dh[0]` go by.
+  python: (folder) =>
+    `import os as _o; _o.chdir(${folder}); _o.environ['PWD'] = ${folder}; globals().get('_dh', [])[:] = [${folder}]; del _o`,
   javascript: (folder) => `process.chdir(${folder}); process.env.PWD = ${folder}; undefined`,
   r: (folder) => `invisible(setwd(${folder})); Sys.setenv(PWD = ${folder})`,
 }
@@ -36,13 +39,13 @@ export interface GenericParts {
   readonly context: ProjectsContext
   readonly tier: Tier
   readonly gates: Gates
-  /** Folder in which new notebooks have their own. */
-  readonly scratch: string
 }
 
 export class GenericPool {
   readonly #parts: GenericParts
   readonly #rooms = new Map<string, TierRoom>()
+  /** What each was started from. */
+  readonly #marks = new WeakMap<TierRoom, string>()
   readonly #flights = new Map<string, Promise<void>>()
   readonly #backoffs = new Map<string, Backoff>()
   readonly #retries = new Map<string, () => void>()
@@ -102,12 +105,30 @@ export class GenericPool {
     return flight
   }
 
-  /** A room whose kernel runs, taken out at once; null: none is ready. */
-  take(spec: KernelSpecSummary): TierRoom | null {
-    const tier = this.#rooms.get(spec.name)
-    if (!tier || tier.leaving || tier.standby !== 'ready' || tier.room.record.state !== 'pooled') return null
+  /** A room whose kernel runs and was started from what the kernelspec says now, taken out; null: none is ready. */
+  async take(spec: KernelSpecSummary): Promise<TierRoom | null> {
+    if (!this.#ready(spec.name)) return null
+    const mark = await this.#mark(spec)
+    // Looked at again, and taken at once: another may have come meanwhile.
+    const tier = this.#ready(spec.name)
+    if (!tier) return null
     this.#rooms.delete(spec.name)
-    return tier
+    if (this.#marks.get(tier) === mark) return tier
+    void this.discard(tier, 'its kernelspec is not as it was').then(() => this.ensure(spec.name))
+    return null
+  }
+
+  #ready(name: string): TierRoom | null {
+    const tier = this.#rooms.get(name)
+    return tier && !tier.leaving && tier.standby === 'ready' && tier.room.record.state === 'pooled'
+      ? tier
+      : null
+  }
+
+  /** The kernelspec's own file and the program it names: a kernel that was started from others is not what is asked for. */
+  async #mark(spec: KernelSpecSummary): Promise<string> {
+    const program = await this.#parts.context.kernels.program(spec.name)
+    return `${programMark(spec.path)}\n${programMark(program)}`
   }
 
   /** Rows and memory of its way out of the pool: pooled → draft → active, as part of the caller's transaction. */
@@ -154,6 +175,10 @@ export class GenericPool {
 
   /** Looks at what is kept: dead ones and those of kernelspecs that nobody uses any more go, missing ones come. */
   async sweep(): Promise<void> {
+    const kept = new Set(this.#rooms.values())
+    // One that somebody was about to take, and that could not be discarded when that failed.
+    for (const tier of this.#parts.tier.all())
+      if (tier.project === null && tier.leaving && !kept.has(tier)) await this.discard(tier, 'nobody has it')
     for (const [name, tier] of [...this.#rooms]) {
       if (!this.#wanted(name)) await this.lost(tier, 'its kernelspec was not used for a day')
       else if (tier.room.record.state === 'pooled' && tier.standby === 'missing')
@@ -189,11 +214,12 @@ export class GenericPool {
 
   async #make(name: string): Promise<void> {
     if (this.#rooms.has(name)) return
-    const { context, tier: rooms, gates, scratch } = this.#parts
+    const { context, tier: rooms, gates } = this.#parts
     const spec = await context.kernels.choose({ name })
     if (spec.name !== name || !this.canMove(spec.language) || gates.full()) return
+    const mark = await this.#mark(spec)
     const id = NotebookId.parse(randomUUID())
-    const folder = join(scratch, id)
+    const folder = join(context.places.scratch, id)
     await mkdir(folder, { recursive: true, mode: 0o700 })
     let tier: TierRoom
     try {
@@ -202,6 +228,7 @@ export class GenericPool {
       await removeFolder(folder)
       throw error
     }
+    this.#marks.set(tier, mark)
     this.#rooms.set(name, tier)
     try {
       const closed = await gates.bootGeneric(`kernelspec ${name}`, tier)

@@ -3,7 +3,6 @@
  * memory and the sweep. What rooms ask of it is the interface `RoomHooks`; what people and agents ask is in requests.ts.
  */
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
 import type { Settings } from '../../protocol/config.ts'
@@ -108,7 +107,6 @@ export class Projects implements RoomHooks {
       context: this.context,
       tier: this.tier,
       gates: this.gates,
-      scratch: join(options.places.data, 'scratch'),
     })
     this.claims = new Claims({
       context: this.context,
@@ -322,8 +320,8 @@ export class Projects implements RoomHooks {
     this.context.tell({ type: 'rooms_changed', notebook_id: room.id })
   }
 
-  readyRoom(spec: KernelSpecSummary): Room | null {
-    return this.generic.take(spec)?.room ?? null
+  async readyRoom(spec: KernelSpecSummary): Promise<Room | null> {
+    return (await this.generic.take(spec))?.room ?? null
   }
 
   leaveReady(room: Room): Statement[] {

@@ -10,7 +10,7 @@ import { messageOf } from '../../protocol/errors.ts'
 import { ClientInstance, NotebookId, ProjectId } from '../../protocol/ids.ts'
 import { type RoomState, step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
-import { removeFolder } from './folders.ts'
+import { removeEmpty, removeFolder } from './folders.ts'
 import type { Tier } from './tier.ts'
 
 interface Row {
@@ -88,14 +88,21 @@ export async function clearRetired(
   )
 }
 
-/** Workspaces whose room is not known: a daemon that died between a folder and its row. */
+/** Folders whose room is not known: a daemon that died between a folder and its row. */
 export async function removeStrayFolders(context: ProjectsContext): Promise<void> {
-  const { workspaces } = context.places
-  const names = await readdir(workspaces).catch(() => [])
-  for (const name of names) {
-    const id = NotebookId.safeParse(name)
-    if (!id.success) continue
-    const known = context.store.get('SELECT 1 FROM rooms WHERE notebook_id = ?', id.data)
-    if (known === undefined) await removeFolder(join(workspaces, name))
-  }
+  const { workspaces, scratch } = context.places
+  for (const folder of await foldersWithoutRoom(context, workspaces)) await removeFolder(folder)
+  // A scratch folder may be older than a store that was repaired: only an empty one is nobody's for certain.
+  for (const folder of await foldersWithoutRoom(context, scratch)) await removeEmpty(folder)
+}
+
+async function foldersWithoutRoom(context: ProjectsContext, parent: string): Promise<string[]> {
+  const names = await readdir(parent).catch(() => []) // no room has had such a folder yet
+  return names
+    .filter((name) => {
+      const id = NotebookId.safeParse(name)
+      if (!id.success) return false
+      return context.store.get('SELECT 1 FROM rooms WHERE notebook_id = ?', id.data) === undefined
+    })
+    .map((name) => join(parent, name))
 }

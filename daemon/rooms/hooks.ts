@@ -38,7 +38,7 @@ export interface RoomHooks {
    * A hidden room with a running kernel of this kind that nobody has yet, for a new notebook; null: none. It is the caller's: made
    * somebody's with one commit that holds `leaveReady`, followed by `readyTaken`; or dropped.
    */
-  readyRoom(spec: KernelSpecSummary): Room | null
+  readyRoom(spec: KernelSpecSummary): Promise<Room | null>
   leaveReady(room: Room): Statement[]
   readyTaken(room: Room): void
   dropReady(room: Room, reason: string): Promise<void>

@@ -3,10 +3,11 @@
  * one transaction takes the room out of the pool and makes it the new notebook. Whatever fails before, the notebook is made the
  * usual way.
  */
-import { rmdir } from 'node:fs/promises'
+import { readFile, rm, rmdir, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
+import type { Written } from '../documents/ipynb/write.ts'
 import { saveFile } from '../documents/save.ts'
 import type { Statement } from '../store/store.ts'
 import { baseRows } from './base-text.ts'
@@ -29,7 +30,8 @@ export async function takeReadyRoom(
   const spec = await kernels.choose(wanted.kernel === undefined ? {} : { name: wanted.kernel })
   const path = wanted.path === undefined ? null : await newFile(wanted.path)
   if (path !== null) mustBeNew(rooms, path)
-  const room = hooks.readyRoom(spec)
+  if (wanted.working_dir !== undefined && !(await isFolder(wanted.working_dir))) return null
+  const room = await hooks.readyRoom(spec)
   if (!room) return null
   const scratch = room.record.working_dir
   const working_dir = wanted.working_dir ?? (path === null ? scratch : dirname(path))
@@ -42,19 +44,38 @@ export async function takeReadyRoom(
       return null
     }
   }
-  const { metadata } = room.document
-  const written = path === null ? null : await rooms.worker.write({ base: null, path, metadata, cells: [] })
-  if (written !== null && path !== null) {
-    try {
-      // Nothing is durable yet: a file that cannot be written leaves nothing behind.
+  let placed: Uint8Array | null = null
+  try {
+    const { metadata } = room.document
+    const written = path === null ? null : await rooms.worker.write({ base: null, path, metadata, cells: [] })
+    if (written !== null && path !== null) {
       await saveFile({ path, bytes: written.bytes, expectedHash: null })
-    } catch (error) {
-      await hooks.dropReady(room, 'the new notebook could not be written')
-      throw error
+      placed = written.bytes
     }
+    if (room.closed)
+      throw new RoomdError('shutting_down', 'the daemon is stopping; connect again when it is back')
+    await become(rooms, room, { wanted, path, working_dir, written }, hooks.leaveReady(room), rows)
+  } catch (error) {
+    if (path !== null && placed !== null) await takeBack(path, placed)
+    await hooks.dropReady(room, 'the new notebook could not be made')
+    throw error
   }
+  hooks.readyTaken(room)
+  // Where it waited; gone unless it is also where it works.
+  if (working_dir !== scratch) await rmdir(scratch).catch(() => undefined) // something is in it: it stays
+  return room
+}
+
+/** The one transaction: out of the pool, and the new notebook. */
+async function become(
+  rooms: RoomsContext,
+  room: Room,
+  made: { wanted: Wanted; path: string | null; working_dir: string; written: Written | null },
+  leaving: readonly Statement[],
+  rows: (value: unknown) => Statement[],
+): Promise<void> {
+  const { wanted, path, working_dir, written } = made
   const { record } = room
-  const leaving = hooks.leaveReady(room)
   const now = rooms.clock.now()
   Object.assign(record, {
     path,
@@ -66,8 +87,6 @@ export async function takeReadyRoom(
     source: written === null ? { state: 'none' } : { state: 'ready', hash: written.hash },
     created_at: now,
   } satisfies Partial<RoomRecord>)
-  if (room.closed)
-    throw new RoomdError('shutting_down', 'the daemon is stopping; connect again when it is back')
   await room.commit({
     statements: [
       ...leaving,
@@ -82,8 +101,15 @@ export async function takeReadyRoom(
       ...rows({ notebook_id: room.id }),
     ],
   })
-  hooks.readyTaken(room)
-  // Where it waited; gone unless it is also where it works.
-  if (working_dir !== scratch) await rmdir(scratch).catch(() => undefined)
-  return room
+}
+
+/** The file of a notebook that could not be made, unless somebody has written to it meanwhile. */
+async function takeBack(path: string, bytes: Uint8Array): Promise<void> {
+  const present = await readFile(path).catch(() => null) // gone, or not readable any more: not ours to remove
+  if (present !== null && Buffer.compare(present, bytes) === 0) await rm(path, { force: true })
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  const info = await stat(path).catch(() => null) // whatever the reason: no kernel can be there
+  return info?.isDirectory() === true
 }

@@ -5,18 +5,22 @@ import { roomd } from '../support/command.ts'
 import { withHome } from '../support/home.ts'
 
 test('a setting is told with its default, set, told again, and taken back', () =>
-  withHome(async (home) => {
-    const file = (await roomd(home, ['config', 'path'])).stdout.trim()
-    expect((await roomd(home, ['config', 'get', 'http.port'])).stdout.trim()).toBe('0')
-    expect((await roomd(home, ['config', 'set', 'http.port', '8123'])).code).toBe(0)
-    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ http: { port: 8123 } })
-    expect(JSON.parse((await roomd(home, ['config', 'get', '--json'])).stdout).http).toMatchObject({
-      enabled: true,
-      port: 8123,
-    })
-    await roomd(home, ['config', 'unset', 'http.port'])
-    expect((await roomd(home, ['config', 'get', 'http.port'])).stdout.trim()).toBe('0')
-  }))
+  withHome(
+    async (home) => {
+      const file = (await roomd(home, ['config', 'path'])).stdout.trim()
+      expect((await roomd(home, ['config', 'get', 'http.port'])).stdout.trim()).toBe('0')
+      expect((await roomd(home, ['config', 'set', 'http.port', '8123'])).code).toBe(0)
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ http: { port: 8123 } })
+      expect(JSON.parse((await roomd(home, ['config', 'get', '--json'])).stdout).http).toMatchObject({
+        enabled: true,
+        port: 8123,
+      })
+      await roomd(home, ['config', 'unset', 'http.port'])
+      expect((await roomd(home, ['config', 'get', 'http.port'])).stdout.trim()).toBe('0')
+    },
+    {},
+    null,
+  ))
 
 test.each([
   ['a value of the wrong range', ['http.port', '99999'], /http\.port/],

@@ -26,7 +26,10 @@ async function withFarDaemon(use: (far: Far) => Promise<void>): Promise<void> {
     await withHome(async (home) => {
       mkdirSync(home.places.config, { recursive: true })
       const gateways = [{ name: 'far', url: relay.url, token_env: 'FAR_TOKEN' }]
-      writeFileSync(join(home.places.config, 'config.json'), JSON.stringify({ kernels: { gateways } }))
+      writeFileSync(
+        join(home.places.config, 'config.json'),
+        JSON.stringify({ kernels: { gateways }, pool: { generic: false } }),
+      )
       await use({
         home,
         server,

@@ -32,7 +32,10 @@ export class HttpFixture {
     const home = createHome()
     try {
       mkdirSync(home.places.config, { recursive: true, mode: 0o700 })
-      writeFileSync(join(home.places.config, 'config.json'), JSON.stringify(settings))
+      writeFileSync(
+        join(home.places.config, 'config.json'),
+        JSON.stringify({ pool: { generic: false }, ...settings }),
+      )
       const daemon = await startDaemon(home)
       const owner = await connect({ env: home.env, label: 'Owner' })
       const { http } = await owner.call('status', {})

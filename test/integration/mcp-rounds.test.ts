@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { connect } from '../../client/sdk/index.ts'
 import { type Installed, startInstalled, type ToolResult } from '../mcp-proxy/support/installed.ts'
-import { roomd } from '../support/command.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
 import { gone, processesOf, signal } from '../support/processes.ts'
@@ -79,8 +78,6 @@ test(
   `daemon, child and proxy are killed in turn, ${ROUNDS} rounds: sessions come back, nothing is lost or doubled`,
   () =>
     withHome(async (home) => {
-      // No kernel is started ahead of need: what is left at the end is counted.
-      await roomd(home, ['config', 'set', 'pool.generic', 'false'])
       let daemon = await startDaemon(home, shell)
       const mcp = { A: await startInstalled(home, 'A'), B: await startInstalled(home, 'B') }
       const ada = await connect({ env: home.env, label: 'Ada' })

@@ -23,7 +23,7 @@ import { openStore } from '../../daemon/store/open.ts'
 import type { Store } from '../../daemon/store/store.ts'
 import { Open } from '../../protocol/channels.ts'
 import { systemClock } from '../../protocol/clock.ts'
-import { BootId, ClientInstance } from '../../protocol/ids.ts'
+import { BootId, ClientInstance, NotebookId } from '../../protocol/ids.ts'
 import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
 import { RememberingChannel } from '../rooms/fixture.ts'
 import { createHome, type TestHome } from '../support/home.ts'
@@ -65,6 +65,8 @@ export interface Bench {
     request?: Partial<ClaimRequest>,
     more?: { owner?: string; signal?: AbortSignal },
   ): Promise<Claim>
+  /** Makes a notebook as a client would. */
+  create(wanted?: Wanted): Promise<{ room: Room; leave: () => void }>
   /** Attaches a peer to the room. */
   attach(
     notebookId: string,
@@ -82,6 +84,8 @@ export interface Bench {
   /** As after a daemon's death: everything in memory is dropped, kernels go on. */
   restart(): Promise<void>
 }
+
+type Wanted = Extract<Open['target'], { create: unknown }>['create']
 
 const kernelless: OwnSettings = { depth: 0, kernel: 'javascript' }
 
@@ -132,6 +136,22 @@ export async function withProjects(
     })
     return { kernels, projects, rooms }
   }
+  const open = async (request: Open, owner: string) => {
+    const channel = new RememberingChannel()
+    const context: RequestContext = {
+      identity: {
+        connectionId: '1',
+        clientInstance: ClientInstance.parse(owner),
+        label: 'Tester',
+        kind: 'editor',
+        scope: 'owner',
+      },
+      signal: new AbortController().signal,
+    }
+    const peer = await bench.rooms.attach(Open.parse(request), context, channel)
+    const room = await bench.rooms.byId(peer.notebookId)
+    return { room, channel, leave: () => peer.detach('the test leaves') }
+  }
   let running = await start()
   const bench: Bench = {
     home,
@@ -169,21 +189,10 @@ export async function withProjects(
       )
     },
     async attach(notebookId, owner = 'client-one') {
-      const channel = new RememberingChannel()
-      const context: RequestContext = {
-        identity: {
-          connectionId: '1',
-          clientInstance: ClientInstance.parse(owner),
-          label: 'Tester',
-          kind: 'editor',
-          scope: 'owner',
-        },
-        signal: new AbortController().signal,
-      }
-      const open = Open.parse({ target: { notebook_id: notebookId }, mode: 'attach' })
-      const peer = await bench.rooms.attach(open, context, channel)
-      const room = await bench.rooms.byId(peer.notebookId)
-      return { room, channel, leave: () => peer.detach('the test leaves') }
+      return open({ target: { notebook_id: NotebookId.parse(notebookId) }, mode: 'attach' }, owner)
+    },
+    async create(wanted = {}) {
+      return open({ target: { create: wanted }, mode: 'create' }, 'client-one')
     },
     async edit(room, source) {
       const { change } = room.document.apply([{ op: 'create_cell', source, cell_type: 'code' }])

@@ -4,13 +4,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { connect } from '../../client/sdk/index.ts'
 import { startDaemon } from '../support/daemon.ts'
-import { withHome } from '../support/home.ts'
+import { type TestHome, withHome } from '../support/home.ts'
 import { alive } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { Repository } from './repository.ts'
 
+const withUsersHome = (use: (home: TestHome) => Promise<void>) => withHome(use, {}, null)
+
 test('kill -9 with warming, pooled, draft and active rooms: the first three are gone, the active kernel and its variables stay, the pool is warm again', () =>
-  withHome(async (home) => {
+  // All is set as it is for users: a kernel for new notebooks is kept ready too.
+  withUsersHome(async (home) => {
     const make = (name: string) => {
       const repository = new Repository(join(home.work, name))
       repository.commit({ 'a.txt': 'a\n' })
@@ -19,6 +22,17 @@ test('kill -9 with warming, pooled, draft and active rooms: the first three are 
     mkdirSync(home.work, { recursive: true })
     const daemon = await startDaemon(home)
     const client = await connect({ env: home.env, label: 'test', kind: 'cli' })
+    const plain = await client.openRoom({ create: { kernel: 'javascript' } })
+    await (await plain.execute({ code: '1' })).done
+    const forNotebooks = () =>
+      until(
+        'a kernel for new notebooks',
+        async () =>
+          (await client.call('list_kernels', {})).standbys.find(
+            ({ project: of, state }) => of === undefined && state === 'ready',
+          ),
+        { timeout: 60_000, every: 100 },
+      )
     const settings = { kernel: 'javascript', depth: 1, trust: true }
     const { project } = await client.call('add_project', { source: make('one'), ...settings })
     const slots = async (name: string) =>
@@ -53,6 +67,7 @@ test('kill -9 with warming, pooled, draft and active rooms: the first three are 
         (await slots(slow.name))[0]
       )
     })
+    const generic = await forNotebooks()
     const gone = [draft.notebook_id, pooled.notebook_id, warming.notebook_id]
 
     await daemon.kill9()
@@ -62,6 +77,12 @@ test('kill -9 with warming, pooled, draft and active rooms: the first three are 
     expect(gone).not.toContain(next.notebook_id)
     for (const id of gone) expect(existsSync(join(home.places.data, 'workspaces', id))).toBe(false)
     if (pooled.pid !== undefined) expect(alive(pooled.pid)).toBe(false)
+    const nextGeneric = await forNotebooks()
+    expect(nextGeneric.pid).not.toBe(generic.pid)
+    if (generic.pid !== null) expect(alive(generic.pid)).toBe(false)
+    expect(existsSync(join(home.places.data, 'scratch', generic.notebook_id ?? ''))).toBe(false)
+    const taken = await client.openRoom({ create: { kernel: 'javascript' } })
+    expect(taken.state.kernel?.pid).toBe(nextGeneric.pid)
     const again = await room.execute({ code: 'kept' })
     const { execution, status } = await again.done
     expect(status).toBe('done')

@@ -8,7 +8,10 @@ import { printTable } from '../show/table.ts'
 
 export const run: CommandRun<Record<string, never>> = async (context) => {
   const { terminal } = context
-  const status = await withDaemon(context, (client) => client.call('pool_status', {}))
+  const { status, standbys } = await withDaemon(context, async (client) => ({
+    status: await client.call('pool_status', {}),
+    standbys: (await client.call('list_kernels', {})).standbys,
+  }))
   if (terminal.json) {
     terminal.result(status)
     return ExitCode.done
@@ -32,6 +35,9 @@ export const run: CommandRun<Record<string, never>> = async (context) => {
       terminal.note(`${name}: ${reason}${again}`)
     }
   }
+  const forNotebooks = standbys.filter(({ project, state }) => project === undefined && state === 'ready')
+  if (forNotebooks.length > 0)
+    terminal.line(`ready for new notebooks: ${forNotebooks.map(({ name }) => name).join(', ')}`)
   const used = memory.used === null ? 'not measured yet' : mebibytes(memory.used)
   terminal.line(`memory of kernels: ${used} of ${mebibytes(memory.budget)}`)
   return ExitCode.done

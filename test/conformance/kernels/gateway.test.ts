@@ -15,7 +15,10 @@ kernelBehaviour({
     const config = join(homePath, 'config')
     mkdirSync(config, { recursive: true })
     const gateways = [{ name: 'far', url: server.url, token_env: 'FAR_TOKEN' }]
-    writeFileSync(join(config, 'config.json'), JSON.stringify({ kernels: { gateways } }))
+    writeFileSync(
+      join(config, 'config.json'),
+      JSON.stringify({ kernels: { gateways }, pool: { generic: false } }),
+    )
     return { variables: { FAR_TOKEN: server.token }, dispose: () => server.dispose() }
   },
 })
