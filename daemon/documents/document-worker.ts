@@ -8,6 +8,7 @@ import { Worker } from 'node:worker_threads'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import { programFile } from '../../protocol/programs.ts'
+import { asSeed, foundingUpdate, type SlicedUpdate } from './founding-update.ts'
 import { type FileCell, type NotebookFile, readNotebook } from './ipynb/read.ts'
 import { type WriteRequest, type Written, writeNotebook } from './ipynb/write.ts'
 import type { CellSeed } from './layout.ts'
@@ -45,10 +46,30 @@ export class DocumentWorker {
   async read(bytes: Uint8Array, path: string, ids: readonly CellId[] | null = null): Promise<NotebookFile> {
     if (bytes.length <= INLINE_BYTES) return readNotebook(bytes, path, ids)
     const { message, cells } = await this.#ask((worker, id) =>
-      post(worker, { id, kind: 'read', bytes, path, ids }),
+      post(worker, { id, kind: 'read', bytes, path, ids, founding: false }),
     )
     if (message.kind !== 'read') throw unexpected(message)
     return { ...message.file, cells }
+  }
+
+  /** `readNotebook`, and the update of the new document that the file becomes. */
+  async found(bytes: Uint8Array, path: string): Promise<{ file: NotebookFile; founding: SlicedUpdate }> {
+    if (bytes.length <= INLINE_BYTES) {
+      const file = readNotebook(bytes, path)
+      return { file, founding: foundingUpdate(asSeed(file)) }
+    }
+    const { message, cells } = await this.#ask((worker, id) =>
+      post(worker, { id, kind: 'read', bytes, path, ids: null, founding: true }),
+    )
+    if (message.kind !== 'read' || message.founding === null) throw unexpected(message)
+    return { file: { ...message.file, cells }, founding: message.founding }
+  }
+
+  /** What the store has of a document, in slices for `loadDocumentInSlices`; null: nothing. */
+  async load(notebookId: NotebookId): Promise<readonly Uint8Array[] | null> {
+    const { message } = await this.#ask((worker, id) => post(worker, { id, kind: 'load', notebookId }))
+    if (message.kind !== 'loaded') throw unexpected(message)
+    return message.slices
   }
 
   /** `writeNotebook`, off the main thread when file or content are large. The request is not to be changed meanwhile. */

@@ -10,6 +10,7 @@ import * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellChange, CellsDelta } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
+import { Breathing } from '../breathing.ts'
 import type { DocumentCellView, DocumentChange, RoomDocument } from '../rooms/parts.ts'
 import { CellList } from './cell-list.ts'
 import { cellAround, cellChanges, cellsDelta, type Event, stepDelta } from './changes.ts'
@@ -73,29 +74,6 @@ export function createDocument(seed: DocumentSeed): NotebookDocument {
   return new NotebookDocument(doc, [Y.encodeStateAsUpdate(doc)])
 }
 
-/** Cells that are put in at once by `createDocumentInSlices`: a few milliseconds. */
-const SLICE = 50
-
-/**
- * The same for any size, in slices with turns of the loop in between, so that other rooms are not kept waiting. Rejects with
- * the reason of an aborted signal.
- */
-export async function createDocumentInSlices(
-  seed: DocumentSeed,
-  signal?: AbortSignal,
-): Promise<NotebookDocument> {
-  const document = createDocument({ ...seed, cells: seed.cells.slice(0, SLICE) })
-  for (let at = SLICE; at < seed.cells.length; at += SLICE) {
-    await new Promise<void>((resolve) => setImmediate(resolve))
-    if (signal?.aborted) {
-      document.dispose()
-      signal.throwIfAborted()
-    }
-    document.append(seed.cells.slice(at, at + SLICE))
-  }
-  return document
-}
-
 /**
  * The document that the store has. Throws `storage_failed` when it holds no notebook. Updates that need others which are lost
  * are left out; `incomplete` is then true.
@@ -110,6 +88,39 @@ export function loadDocument(stored: StoredDocument): NotebookDocument {
     })
     return new NotebookDocument(doc, kept)
   } catch (thrown) {
+    throw new RoomdError('storage_failed', `the stored document cannot be read: ${String(thrown)}`)
+  }
+}
+
+/** Cells whose views are made at once. */
+const PRIMED = 20
+
+/**
+ * The same from slices of its updates (founding-update.ts, update-slices.ts), with turns of the loop in between, so that other
+ * rooms are not kept waiting. Its views are made already: whoever attaches next reads all of them at once.
+ */
+export async function loadDocumentInSlices(slices: readonly Uint8Array[]): Promise<NotebookDocument> {
+  const breathing = new Breathing()
+  const doc = newDoc()
+  try {
+    for (const slice of slices) {
+      Y.applyUpdate(doc, slice)
+      if (breathing.due) await breathing.pause()
+    }
+    checkMeta(metaOf(doc))
+    const cells = cellsOf(doc).toArray()
+    for (const [index, cell] of cells.entries()) {
+      checkCell(cell, `cells[${index}]`)
+      if (breathing.due) await breathing.pause()
+    }
+    const document = new NotebookDocument(doc, [...slices])
+    for (let at = 0; at < cells.length; at += PRIMED) {
+      document.cells(at, PRIMED)
+      if (breathing.due) await breathing.pause()
+    }
+    return document
+  } catch (thrown) {
+    doc.destroy()
     throw new RoomdError('storage_failed', `the stored document cannot be read: ${String(thrown)}`)
   }
 }
@@ -199,16 +210,6 @@ export class NotebookDocument implements RoomDocument {
     return { change, cellIds }
   }
 
-  /** Puts cells at the end; their ids must be new. null: there were none. */
-  append(cells: readonly CellSeed[]): DocumentChange | null {
-    return this.#transact(() => {
-      const made = cells.map(makeCell)
-      const list = cellsOf(this.#doc)
-      list.insert(list.length, made)
-      for (const cell of made) this.#cells.insert(this.#cells.count, cell)
-    }, this.#base)
-  }
-
   /** Replaces notebook-level metadata as a whole; only keys that differ change. null: nothing did. */
   setMetadata(metadata: Readonly<Record<string, unknown>>): DocumentChange | null {
     return this.#transact(() => setMapValues(metaOf(this.#doc), 'metadata', metadata))
@@ -252,7 +253,7 @@ export class NotebookDocument implements RoomDocument {
   }
 
   /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
-  #transact(run: (transaction: Y.Transaction) => void, keep = this.#since): DocumentChange | null {
+  #transact(run: (transaction: Y.Transaction) => void): DocumentChange | null {
     this.#seen = nothingSeen()
     this.#remote = false
     this.#step = null
@@ -274,7 +275,7 @@ export class NotebookDocument implements RoomDocument {
     const { update, delta, changes, metadata } = this.#seen
     this.#seen = nothingSeen()
     if (update === null) return null
-    keep.push(update)
+    this.#since.push(update)
     this.#fold()
     return { delta, changes, update, ...(metadata ? { metadata: this.metadata } : {}) }
   }

@@ -4,16 +4,18 @@ import Database from 'better-sqlite3'
 import * as Y from 'yjs'
 import { toWireError } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
+import { asSeed, foundingUpdate } from './founding-update.ts'
 import { readNotebook } from './ipynb/read.ts'
 import { type WriteCell, writeNotebook } from './ipynb/write.ts'
 import { readJournal } from './journal.ts'
 import type { CellSeed } from './layout.ts'
 import { mergeFile } from './merge/merge-file.ts'
 import { sizeOf } from './size.ts'
+import { UpdateSlicer } from './update-slices.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
 
 /** Reads one consistent state and lets go of the store again. */
-function fold(storeFile: string, notebookId: NotebookId): Folded | null {
+function readStored(storeFile: string, notebookId: NotebookId): ReturnType<typeof readJournal> {
   const db = new Database(storeFile, { readonly: true, fileMustExist: true })
   try {
     const read = db.transaction(() =>
@@ -25,17 +27,31 @@ function fold(storeFile: string, notebookId: NotebookId): Folded | null {
         notebookId,
       ),
     )
-    const stored = read()
-    if (stored === null || stored.updates.length === 0) return null
-    return {
-      body: merge(stored.snapshot, stored.updates),
-      doc_seq: stored.doc_seq,
-      updates: stored.updates.length,
-      bytes: stored.updates.reduce((sum, update) => sum + update.length, 0),
-    }
+    return read()
   } finally {
     db.close()
   }
+}
+
+function fold(storeFile: string, notebookId: NotebookId): Folded | null {
+  const stored = readStored(storeFile, notebookId)
+  if (stored === null || stored.updates.length === 0) return null
+  return {
+    body: merge(stored.snapshot, stored.updates),
+    doc_seq: stored.doc_seq,
+    updates: stored.updates.length,
+    bytes: stored.updates.reduce((sum, update) => sum + update.length, 0),
+  }
+}
+
+/** What the store has of a document, in slices for the main thread. */
+function load(storeFile: string, notebookId: NotebookId): Uint8Array[] | null {
+  const stored = readStored(storeFile, notebookId)
+  if (stored === null) return null
+  const slicer = new UpdateSlicer()
+  const slices = stored.snapshot === null ? [] : [...slicer.slices(stored.snapshot)]
+  if (stored.updates.length > 0) slices.push(...slicer.slices(Y.mergeUpdates([...stored.updates])))
+  return slices
 }
 
 /**
@@ -66,7 +82,17 @@ if (!isMainThread && parentPort) {
       case 'read': {
         const { cells: read, ...file } = readNotebook(message.bytes, message.path, message.ids)
         for (const piece of pieces(read, sizeOf)) tell({ id, kind: 'cells', cells: piece })
-        tell({ id, kind: 'read', file })
+        const founding = message.founding ? foundingUpdate(asSeed({ ...file, cells: read })) : null
+        const buffers = founding ? [founding.whole, ...founding.slices].map((part) => part.buffer) : []
+        tell({ id, kind: 'read', file, founding }, buffers)
+        break
+      }
+      case 'load': {
+        const slices = load(storeFile, message.notebookId)
+        tell(
+          { id, kind: 'loaded', slices },
+          slices?.map((slice) => slice.buffer),
+        )
         break
       }
       case 'cells':

@@ -36,6 +36,17 @@ export function readJournal(
   }
 }
 
+/** Bytes of what `readJournal` would read. */
+export function journalSize(store: Pick<Store, 'get'>, notebookId: NotebookId): number {
+  const row = store.get<{ bytes: number | null }>(
+    `SELECT coalesce((SELECT length(body) FROM doc_snapshots WHERE notebook_id = ?), 0) +
+            coalesce((SELECT sum(length(body)) FROM doc_updates WHERE notebook_id = ?), 0) AS bytes`,
+    notebookId,
+    notebookId,
+  )
+  return row?.bytes ?? 0
+}
+
 /** Who made the updates behind `after` that no snapshot has covered yet: the newest editor first. */
 export function readEditors(
   store: Pick<Store, 'all'>,

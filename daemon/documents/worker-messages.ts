@@ -1,6 +1,7 @@
 /** What passes between the daemon and the thread that does the heavy work on documents. One source builds both ends. */
 import type { WireError } from '../../protocol/errors.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
+import type { SlicedUpdate } from './founding-update.ts'
 import type { FileCell, NotebookFile } from './ipynb/read.ts'
 import type { WriteRequest, Written } from './ipynb/write.ts'
 import type { CellSeed } from './layout.ts'
@@ -19,10 +20,13 @@ export type ToWorker =
       readonly bytes: Uint8Array
       readonly path: string
       readonly ids: readonly CellId[] | null
+      /** The file becomes a new document: its update is wanted too. */
+      readonly founding: boolean
     }
   | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly CellSeed[] }
   | { readonly id: number; readonly kind: 'write'; readonly request: Omit<WriteRequest, 'cells'> }
   | { readonly id: number; readonly kind: 'fold'; readonly notebookId: NotebookId }
+  | { readonly id: number; readonly kind: 'load'; readonly notebookId: NotebookId }
   /** Its cells are the room's. */
   | { readonly id: number; readonly kind: 'merge'; readonly request: Omit<MergeRequest, 'cells'> }
 
@@ -42,7 +46,15 @@ export interface Folded {
  */
 export type FromWorker =
   | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly FileCell[] }
-  | { readonly id: number; readonly kind: 'read'; readonly file: Omit<NotebookFile, 'cells'> }
+  | {
+      readonly id: number
+      readonly kind: 'read'
+      readonly file: Omit<NotebookFile, 'cells'>
+      /** null: not asked for. */
+      readonly founding: SlicedUpdate | null
+    }
+  /** null: the store has no document of this room. */
+  | { readonly id: number; readonly kind: 'loaded'; readonly slices: readonly Uint8Array[] | null }
   | { readonly id: number; readonly kind: 'written'; readonly written: Written }
   /** null: the store has no more than the snapshot. */
   | { readonly id: number; readonly kind: 'folded'; readonly folded: Folded | null }

@@ -2,11 +2,13 @@
  * Outputs on their way out of and into .ipynb files. What came with a file becomes an execution of origin `file`, so that a cell
  * shows it like any other; for saving, a cell's outputs are had in full, blobs read back. Works on the store alone.
  */
+
 import { randomUUID } from 'node:crypto'
 import type { DurableEvent } from '../../protocol/events.ts'
 import { type CellId, ExecutionId, type NotebookId } from '../../protocol/ids.ts'
 import { isJsonMime } from '../../protocol/mime.ts'
 import type { ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import { Breathing } from '../breathing.ts'
 import { sourceHash } from '../documents/source-hash.ts'
 import type { Statement, Store } from '../store/store.ts'
 import type { Blobs } from './blobs.ts'
@@ -60,12 +62,14 @@ export async function prepareFileOutputs(
   cells: readonly FileCell[],
 ): Promise<PreparedFileOutputs[]> {
   const prepared: PreparedFileOutputs[] = []
+  const breathing = new Breathing()
   // Some at a time: blobs are written side by side, and a huge file does not become a million promises.
   for (let start = 0; start < cells.length; start += CELLS_AT_ONCE) {
     const some = cells.slice(start, start + CELLS_AT_ONCE)
     for (const cell of await Promise.all(some.map((one) => prepareCell(blobs, one)))) {
       if (cell) prepared.push(cell)
     }
+    if (breathing.due) await breathing.pause()
   }
   return prepared
 }

@@ -10,9 +10,10 @@ import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
-import { createDocumentInSlices, type DocumentSeed, loadDocument } from '../documents/document.ts'
+import { type DocumentSeed, loadDocument, loadDocumentInSlices } from '../documents/document.ts'
+import { foundingUpdate, type SlicedUpdate } from '../documents/founding-update.ts'
 import type { NotebookFile } from '../documents/ipynb/read.ts'
-import { Journal, readJournal, snapshotStatements } from '../documents/journal.ts'
+import { Journal, journalSize, readJournal, snapshotStatements } from '../documents/journal.ts'
 import { readSource, saveFile } from '../documents/save.ts'
 import { type PreparedFileOutputs, prepareFileOutputs } from '../executions/file-outputs.ts'
 import { createExecutions } from '../executions/room-executions.ts'
@@ -20,20 +21,25 @@ import type { Statement } from '../store/store.ts'
 import { baseRows, readBase } from './base-text.ts'
 import { newFile } from './file-path.ts'
 import type { Room, RoomParts } from './room.ts'
-import { insertRecord, type RoomRecord, recordByPath, type SourceRecord } from './room-record.ts'
+import { type RoomRecord, recordByPath, type SourceRecord } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
 
-/** A room that is not yet in the store: its parts, what came with the file, and the unit that makes it durable. */
+/** Bytes of a stored document that take the main thread a few milliseconds. */
+const SMALL_DOCUMENT = 64 * 1024
+
+/** A room that is not yet in the store: its parts, what came with the file, and the rows that make it durable (storing.ts). */
 export interface NewRoom {
   readonly parts: RoomParts
   readonly outputs: readonly PreparedFileOutputs[]
-  readonly unit: Statement[]
+  /** Of its file, and of who makes it. */
+  readonly rows: readonly Statement[]
+  readonly snapshot: readonly Statement[]
 }
 
 /** Reads a file into a new room. Throws what is wrong with the file, and where. */
 export async function importFile(rooms: RoomsContext, path: string): Promise<NewRoom> {
   const { bytes, hash } = await readSource(path)
-  const file = await rooms.worker.read(bytes, path)
+  const { file, founding } = await rooms.worker.found(bytes, path)
   const record = newRecord(rooms, {
     path,
     kind: 'in-place',
@@ -42,13 +48,8 @@ export async function importFile(rooms: RoomsContext, path: string): Promise<New
     source: sourceOf(file, hash),
   })
   const outputs = await prepareFileOutputs(rooms.blobs, file.cells)
-  return assemble(
-    rooms,
-    record,
-    file,
-    outputs,
-    baseRows(record.notebook_id, { hash, text: bytes, cell_ids: null }),
-  )
+  const base = baseRows(record.notebook_id, { hash, text: bytes, cell_ids: null })
+  return assemble(rooms, record, founding, outputs, base)
 }
 
 /** Makes a room without a file, or with a new one at `path`: empty, or with the cells of `original` and none of its outputs. */
@@ -94,7 +95,7 @@ export async function createRoom(
     written === null
       ? []
       : baseRows(id, { hash: written.hash, text: written.bytes, cell_ids: written.cell_ids })
-  const made = await assemble(rooms, record, content, [], rows)
+  const made = await assemble(rooms, record, foundingUpdate(content), [], rows)
   const placed = async (): Promise<void> => {
     if (path !== null && written !== null) {
       await saveFile({ path, bytes: written.bytes, expectedHash: null })
@@ -115,8 +116,7 @@ export async function makeHiddenRoom(
 ): Promise<NewRoom> {
   const { spec, ...given } = wanted
   const record = newRecord(rooms, { ...given, path: null, state: 'warming', source: { state: 'none' } })
-  const made = await assemble(rooms, record, emptyNotebook(spec), [], [])
-  return { ...made, unit: [...made.unit, ...rows] }
+  return assemble(rooms, record, foundingUpdate(emptyNotebook(spec)), [], rows)
 }
 
 function emptyNotebook(spec: KernelSpecSummary): DocumentSeed {
@@ -151,31 +151,39 @@ export function mustBeNew(rooms: RoomsContext, path: string): void {
   )
 }
 
-/** The parts of a room whose rows are in the store. Synchronous: also what a room uses to rebuild itself. */
+/** The parts of a room whose rows are in the store; a large document in slices, so that other rooms are not kept waiting. */
+export async function loadRoom(rooms: RoomsContext, record: RoomRecord): Promise<RoomParts> {
+  const size = journalSize(rooms.store, record.notebook_id)
+  if (size <= SMALL_DOCUMENT) return loadParts(rooms, record)
+  const slices = await rooms.worker.load(record.notebook_id)
+  if (!slices) throw withoutDocument(record)
+  return { record, document: await loadDocumentInSlices(slices), ...partsAround(rooms, record) }
+}
+
+/** The same in one step: what a room uses to rebuild itself. */
 export function loadParts(rooms: RoomsContext, record: RoomRecord): RoomParts {
   const stored = readJournal(rooms.store, record.notebook_id)
-  if (!stored) {
-    throw new RoomdError('storage_failed', `the document of room ${record.notebook_id} is not in the store`)
-  }
-  const document = loadDocument(stored)
-  return { record, document, ...partsAround(rooms, record) }
+  if (!stored) throw withoutDocument(record)
+  return { record, document: loadDocument(stored), ...partsAround(rooms, record) }
+}
+
+function withoutDocument(record: RoomRecord): RoomdError {
+  return new RoomdError('storage_failed', `the document of room ${record.notebook_id} is not in the store`)
 }
 
 async function assemble(
   rooms: RoomsContext,
   record: RoomRecord,
-  content: DocumentSeed,
+  founding: SlicedUpdate,
   outputs: readonly PreparedFileOutputs[],
-  rows: Statement[],
+  rows: readonly Statement[],
 ): Promise<NewRoom> {
-  // Old formats are shown as format 4 has them.
-  const seed = content.nbformat === 4 ? content : { ...content, nbformat: 4, nbformat_minor: 5 }
-  const document = await createDocumentInSlices(seed)
-  const snapshot = snapshotStatements(record.notebook_id, record.doc_seq, document.updateSince())
+  const document = await loadDocumentInSlices(founding.slices)
   return {
     parts: { record, document, ...partsAround(rooms, record) },
     outputs,
-    unit: [insertRecord(record), ...rows, ...snapshot],
+    rows,
+    snapshot: snapshotStatements(record.notebook_id, record.doc_seq, founding.whole),
   }
 }
 

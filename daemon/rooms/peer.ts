@@ -12,6 +12,7 @@ import { FrameType, MAX_QUEUED_CHANNEL } from '../../protocol/frames.ts'
 import type { RoomMethod } from '../../protocol/methods.ts'
 import type { PeerSummary } from '../../protocol/notebook.ts'
 import type { Scope } from '../../protocol/scopes.ts'
+import { Breathing } from '../breathing.ts'
 import { showAgain } from './attaching.ts'
 import { takeDocumentMessage } from './document-messages.ts'
 import type { Room } from './room.ts'
@@ -36,6 +37,8 @@ type State =
       readonly values: Iterator<PictureValue>
       /** Made, refused by the channel, to be offered again. */
       held: Frame | null
+      /** Goes on in the next turn of the loop. */
+      resting: boolean
       readonly backlog: { type: FrameType; payload: Uint8Array; eventSeq: number | undefined }[]
       backlogBytes: number
     }
@@ -100,7 +103,7 @@ export class Peer implements AttachedPeer {
   show(first: readonly Frame[], values: Iterator<PictureValue>): void {
     if (this.gone) return
     for (const { type, payload } of first) this.channel.send(type, payload)
-    this.#state = { kind: 'picture', values, held: null, backlog: [], backlogBytes: 0 }
+    this.#state = { kind: 'picture', values, held: null, resting: false, backlog: [], backlogBytes: 0 }
     this.#pump()
   }
 
@@ -175,7 +178,8 @@ export class Peer implements AttachedPeer {
 
   #pump(): void {
     const state = this.#state
-    if (state.kind !== 'picture') return
+    if (state.kind !== 'picture' || state.resting) return
+    const breathing = new Breathing()
     for (;;) {
       if (!state.held) {
         const next = state.values.next()
@@ -184,6 +188,14 @@ export class Peer implements AttachedPeer {
       }
       if (!this.channel.offer(state.held.type, state.held.payload)) return
       state.held = null
+      // Making the values of a large picture is work; other rooms get their turn in between.
+      if (!breathing.due) continue
+      state.resting = true
+      setImmediate(() => {
+        state.resting = false
+        if (this.#state === state) this.#pump()
+      })
+      return
     }
     this.#state = { kind: 'live' }
     for (const { type, payload, eventSeq } of state.backlog) this.deliver(type, payload, eventSeq)

@@ -20,13 +20,14 @@ import { existingFile, newFile } from './file-path.ts'
 import { activeElsewhere, claimsFolder, mayUseFile, mustBeOwner } from './file-use.ts'
 import { goneRoom } from './gone.ts'
 import { Mutations } from './mutations.ts'
-import { createRoom, importFile, loadParts, makeHiddenRoom, type NewRoom } from './opening.ts'
+import { createRoom, importFile, loadParts, loadRoom, makeHiddenRoom, type NewRoom } from './opening.ts'
 import { takeReadyRoom } from './ready-room.ts'
 import { Room, type RoomSurroundings } from './room.ts'
 import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
 import { isAttachable, isListed } from './room-state.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { AttachedPeer, PeerChannel, RequestContext, Rooms } from './seam.ts'
+import { removeUnfinished, storeNewRoom } from './storing.ts'
 
 /** How often unused rooms leave memory, old results are forgotten and silent peers are looked for. */
 export const SWEEP_MS = 5 * 60_000
@@ -379,7 +380,7 @@ export class RoomRegistry implements Rooms {
 
   /** Runs within a flight by id: nobody else loads the same room. */
   async #load(record: RoomRecord): Promise<Room> {
-    const room = new Room(loadParts(this.context, record), this.#surroundings)
+    const room = new Room(await loadRoom(this.context, record), this.#surroundings)
     await this.#openFile(room)
     this.resident.set(room.id, room)
     return room
@@ -395,9 +396,8 @@ export class RoomRegistry implements Rooms {
   /** Makes a new room durable, with the outputs that came with its file; only then it is there for others. */
   async #install(made: NewRoom, rows: readonly Statement[]): Promise<Room> {
     const room = new Room(made.parts, this.#surroundings)
-    const taken = room.executions.takeFileOutputs(made.outputs)
     try {
-      await this.context.store.write([...made.unit, ...taken.statements, ...rows])
+      await storeNewRoom(this.context.store, made, room.executions, rows)
     } catch (error) {
       room.dispose('the new room could not be stored')
       throw error
@@ -453,6 +453,7 @@ export class RoomRegistry implements Rooms {
 
 /** Makes the registry, adopts what outlived the last daemon, and ends what belongs to no room. */
 export async function createRooms(context: RoomsContext): Promise<RoomRegistry> {
+  await context.store.write([removeUnfinished])
   const rooms = new RoomRegistry(context)
   await context.hooks?.begin(rooms)
   const { kernels, gone } = await context.kernels.adopt()

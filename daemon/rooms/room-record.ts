@@ -112,7 +112,7 @@ export function recordsByPrefix(store: Store, prefix: string): RoomRecord[] {
   if (!/^[0-9a-f-]+$/.test(prefix)) return []
   return store
     .all(
-      `SELECT * FROM rooms WHERE notebook_id >= ? AND notebook_id < ? AND state NOT IN (${UNCLAIMED}) LIMIT 2`,
+      `SELECT * FROM rooms WHERE notebook_id >= ? AND notebook_id < ? AND state NOT IN (${UNCLAIMED}) AND NOT ${UNFINISHED} LIMIT 2`,
       prefix,
       `${prefix}~`,
     )
@@ -121,12 +121,14 @@ export function recordsByPrefix(store: Store, prefix: string): RoomRecord[] {
 
 /** In no list, and found by nobody who does not know the id. */
 const UNCLAIMED = "'warming', 'pooled', 'discarded'"
+/** Being stored still; see storing.ts. */
+const UNFINISHED = "(kind = 'in-place' AND path IS NULL)"
 
 /** The most recently touched rooms; none that hold no work. */
 export function recentRecords(store: Store, limit: number): RoomRecord[] {
   return store
     .all(
-      `SELECT * FROM rooms WHERE state NOT IN (${UNCLAIMED}, 'draft') ORDER BY touched_at DESC LIMIT ?`,
+      `SELECT * FROM rooms WHERE state NOT IN (${UNCLAIMED}, 'draft') AND NOT ${UNFINISHED} ORDER BY touched_at DESC LIMIT ?`,
       limit,
     )
     .map(parseRow)

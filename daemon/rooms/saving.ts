@@ -5,11 +5,13 @@
  * next daemon that the bytes on disk are ours (disk-changes.ts). The caller holds the room's source line: nothing else looks at the
  * file or writes it meanwhile.
  */
+
 import { basename, dirname } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId } from '../../protocol/ids.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
 import type { ExecutionSummary } from '../../protocol/notebook.ts'
+import { Breathing } from '../breathing.ts'
 import type { WriteCell, Written } from '../documents/ipynb/write.ts'
 import { saveFile } from '../documents/save.ts'
 import { outputsForFile } from '../executions/file-outputs.ts'
@@ -130,12 +132,14 @@ export class Saver {
     }
     await this.#room.settled()
     const cells: WriteCell[] = []
+    const breathing = new Breathing()
     for (const { source_hash: _, ...view } of views) {
       const { cell_id } = view
       if (running.has(cell_id)) {
         marks.delete(cell_id)
         cells.push({ ...view, outputs: 'unchanged' })
       } else cells.push({ ...view, outputs: await this.#outputsOf(cell_id, marks, hasBase) })
+      if (breathing.due) await breathing.pause()
     }
     return { ...taken, cells, marks }
   }

@@ -8,6 +8,7 @@ import { type Figure, line } from './figure.ts'
 import { benchFlood } from './flood.ts'
 import { benchLedger } from './ledger.ts'
 import { benchMcp } from './mcp.ts'
+import { benchOpen } from './open.ts'
 import { benchRejoin } from './rejoin.ts'
 import { benchRtt } from './rtt.ts'
 
@@ -15,6 +16,7 @@ const benches: Record<string, () => AsyncGenerator<Figure>> = {
   rtt: benchRtt,
   exec: benchExec,
   edits: benchEdits,
+  open: benchOpen,
   flood: benchFlood,
   rejoin: benchRejoin,
   mcp: benchMcp,

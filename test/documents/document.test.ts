@@ -3,10 +3,11 @@ import { describe, expect, it } from 'vitest'
 import * as Y from 'yjs'
 import {
   createDocument,
-  createDocumentInSlices,
   loadDocument,
+  loadDocumentInSlices,
   type NotebookDocument,
 } from '../../daemon/documents/document.ts'
+import { foundingUpdate } from '../../daemon/documents/founding-update.ts'
 import { sourceHash } from '../../daemon/documents/source-hash.ts'
 import type { DocumentChange } from '../../daemon/rooms/parts.ts'
 import type { Operation } from '../../protocol/methods.ts'
@@ -509,20 +510,13 @@ describe('a large notebook', () => {
   }
 
   it('made in slices is the same, and can be taken back to', async () => {
-    const sliced = await createDocumentInSlices(seed)
+    const sliced = await loadDocumentInSlices(foundingUpdate(seed).slices)
     expect(seen(sliced)).toEqual(seen(createDocument(seed)))
     expect(() => sliced.applyUpdate(Uint8Array.of(1, 2, 3))).toThrow()
     const other = editor(sliced)
     cellsOf(other).get(0).delete('source')
     expect(() => sliced.applyUpdate(news(other, sliced))).toThrow()
     expect(seen(sliced)).toEqual(seen(createDocument(seed)))
-  })
-
-  it('stops being made when nobody wants it any more', async () => {
-    const stop = new AbortController()
-    const made = createDocumentInSlices(seed, stop.signal)
-    stop.abort(new Error('left'))
-    await expect(made).rejects.toThrow('left')
   })
 
   it('edited very often is still taken back to', () => {

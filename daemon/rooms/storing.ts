@@ -1,0 +1,62 @@
+/**
+ * Makes a new room durable. A small one is one transaction. A large one with thousands of outputs is several, so that neither the main
+ * thread nor what other rooms commit waits for all of it; its row names no path until the last of them. A row that says its room is
+ * in place and has no path is therefore a making that did not come to its end: nobody has seen it, and the next daemon removes it.
+ */
+import type { PreparedFileOutputs } from '../executions/file-outputs.ts'
+import type { Statement, Store } from '../store/store.ts'
+import type { NewRoom } from './opening.ts'
+import type { RoomExecutions } from './parts.ts'
+import { insertRecord, updateBinding } from './room-record.ts'
+
+/** Cells with outputs that are taken in one step: a few milliseconds. */
+const CELLS = 50
+
+/** What removes rooms whose making never came to its end. For the start, before anything is read. */
+export const removeUnfinished: Statement = {
+  sql: "DELETE FROM rooms WHERE kind = 'in-place' AND path IS NULL",
+  values: [],
+}
+
+/** Rejects with the storage error; nothing of the room is in the store then. `rows`: of the caller, in the last transaction. */
+export async function storeNewRoom(
+  store: Store,
+  made: NewRoom,
+  executions: RoomExecutions,
+  rows: readonly Statement[],
+): Promise<void> {
+  const { parts, outputs, snapshot } = made
+  const { record } = parts
+  if (outputs.length <= CELLS || record.path === null) {
+    const taken = executions.takeFileOutputs(outputs)
+    await store.write([insertRecord(record), ...made.rows, ...snapshot, ...taken.statements, ...rows])
+    return
+  }
+  const under = [store.write([insertRecord({ ...record, path: null })])]
+  try {
+    for (const piece of cut(outputs)) {
+      await turn()
+      under.push(store.write(executions.takeFileOutputs(piece).statements))
+    }
+    await turn()
+    under.push(store.write([...made.rows]))
+    await Promise.all(under)
+    await store.write([...snapshot, updateBinding(record), ...rows])
+  } catch (error) {
+    await Promise.allSettled(under)
+    const { notebook_id } = record
+    // What cannot be removed now, the next daemon removes.
+    await store
+      .write([{ sql: 'DELETE FROM rooms WHERE notebook_id = ?', values: [notebook_id] }])
+      .catch(() => {})
+    throw error
+  }
+}
+
+function* cut(outputs: readonly PreparedFileOutputs[]): Generator<PreparedFileOutputs[]> {
+  for (let at = 0; at < outputs.length; at += CELLS) yield outputs.slice(at, at + CELLS)
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
