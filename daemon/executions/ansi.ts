@@ -7,7 +7,7 @@
 export type Attributes = string
 
 /** Longest sequence waited for when a piece of text ends inside it; anything longer is ordinary text. */
-const LONGEST = 4096
+export const LONGEST = 4096
 
 const csi = /\x1b\[([0-?]{0,256})[ -/]{0,16}([@-~])/y
 const osc = new RegExp(`\\x1b\\]([^\\x07\\x1b]{0,${LONGEST}})(?:\\x07|\\x1b\\\\)`, 'y')

@@ -1,5 +1,4 @@
 /** One execution in memory: its row, its growing outputs, and how far it is on its way to the kernel. */
-import type { DurableEvent } from '../../protocol/events.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
 import { type ExecutionSummary, isTerminal } from '../../protocol/notebook.ts'
 import type { Statement } from '../store/store.ts'
@@ -23,8 +22,6 @@ export class Live {
   leaving = false
   /** Changes handed over with it and not yet committed: as long as there are any, memory is the truth. */
   pins = 0
-  /** Output events of those changes. */
-  pending: DurableEvent[] = []
   /** Resolves when its terminal state is durable and told. */
   readonly ended: Promise<void>
   readonly tellEnded: () => void

@@ -278,17 +278,16 @@ export class Recorder {
     return [...shown, ...tail.entries.map(snapshot)]
   }
 
-  /** Outputs told to peers so far: those of the beginning are read from the store (`stored`), the preview is made here. */
-  toldTail(): DurableEvent[] {
-    const tail = this.#tail
-    if (!tail || tail.previewAt === 0) return []
-    const index = this.#entries.length
-    return [{ type: 'output', execution_id: this.#id, index, output: this.#previewOutput(tail) }]
-  }
-
-  /** Index of the first row that is not told as it comes. */
-  get firstUntold(): number {
-    return this.#tail ? this.#tailIndex : Number.POSITIVE_INFINITY
+  /**
+   * Outputs so far as peers that saw them come have them, changes that are not committed yet included. Of a long text only the ends,
+   * and of its end all that can still change: what a peer keeps of it anyway. So this costs the same however much was printed.
+   */
+  replay(): DurableEvent[] {
+    const outputs = this.#entries.map(({ content }) =>
+      content.kind === 'stream' ? content.stream.changeable() : content.output,
+    )
+    if (this.#tail && this.#tail.previewAt > 0) outputs.push(this.#previewOutput(this.#tail))
+    return outputs.map((output, index) => ({ type: 'output', execution_id: this.#id, index, output }))
   }
 
   get #last(): Entry | undefined {

@@ -30,7 +30,6 @@ import type { Live } from './live.ts'
 import type { Reply } from './messages.ts'
 import { defaultLimits, type ExecutionLimits, type ExecutionsOptions } from './options.ts'
 import { readExecution } from './reading.ts'
-import { replayEvents } from './replay.ts'
 import { type ExecutionRow, insertExecution, showInCell } from './rows.ts'
 import { Runner } from './runner.ts'
 
@@ -319,7 +318,7 @@ class Executions implements RoomExecutions {
 
   replay(executionId: ExecutionId): DurableEvent[] {
     const live = this.#book.inMemory(executionId)
-    return live ? replayEvents(this.#options.port.store, live) : []
+    return live ? live.recorder.replay() : []
   }
 
   get(executionId: ExecutionId): Execution | undefined {
@@ -496,17 +495,11 @@ class Executions implements RoomExecutions {
     const statements = [...[...touched].flatMap((live) => live.rows()), ...comms.statements]
     const { events } = change
     const outputs = events.filter(isOutputEvent)
-    for (const live of touched) {
+    for (const live of touched)
       if (outputs.some((event) => event.execution_id === live.id)) this.#revise(live.id)
-      live.pending.push(...outputs.filter((event) => event.execution_id === live.id))
-    }
     this.#book.pin(touched)
     const ended = [...touched].filter((live) => live.terminal)
     await this.#options.port.commit({ statements: [...statements, ...more], events })
-    for (const event of outputs) {
-      const live = this.#book.inMemory(event.execution_id)
-      if (live) live.pending = live.pending.filter((other) => other !== event)
-    }
     this.#book.unpin(touched)
     this.comms.committed(comms.send)
     for (const live of ended) live.tellEnded()

@@ -7,7 +7,7 @@
  */
 import { encode } from '../../protocol/codec.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
-import { INLINE_LIMIT, type Output } from '../../protocol/notebook.ts'
+import { INLINE_LIMIT, type Output, type TextValue } from '../../protocol/notebook.ts'
 import type { Statement, Store } from '../store/store.ts'
 import { wholeUnits } from './change.ts'
 import { lastPieces, longText, SHOWN_UNITS, type StoredOutput } from './reading.ts'
@@ -156,11 +156,33 @@ export class StreamOutput {
 
   /** The output as snapshots show it. */
   snapshot(): Extract<Output, { output_type: 'stream' }> {
-    const end = this.#pieces.map((piece) => piece.text).join('')
-    const whole = (this.#pieces[0]?.offset ?? this.#chars) === this.#front
-    if (whole && this.#bytes <= INLINE_LIMIT) return { output_type: 'stream', name: this.name, text: end }
-    const head = whole ? end.slice(0, SHOWN_UNITS) : this.#head
-    const text = longText(this.#bytes, this.#chars - this.#front, head, end.slice(-SHOWN_UNITS))
+    const whole = this.#whole
+    if (whole && this.#bytes <= INLINE_LIMIT) return this.#shown(this.#text(0))
+    const head = whole ? this.#text(0).slice(0, SHOWN_UNITS) : this.#head
+    const end = this.#text(this.#chars - SHOWN_UNITS).slice(-SHOWN_UNITS)
+    return this.#shown(longText(this.#bytes, this.#chars - this.#front, head, end))
+  }
+
+  /** The output for who follows it from now on: whole while all of it is here, else its beginning and all that a splice may still cut. */
+  changeable(): Extract<Output, { output_type: 'stream' }> {
+    const text = this.#text(0)
+    if (this.#whole) return this.#shown(text)
+    return this.#shown(longText(this.#bytes, this.#chars - this.#front, this.#head, text))
+  }
+
+  get #whole(): boolean {
+    return (this.#pieces[0]?.offset ?? this.#chars) === this.#front
+  }
+
+  /** What is here of the text, from the piece on that has unit `from`. */
+  #text(from: number): string {
+    return this.#pieces
+      .filter((piece) => piece.offset + piece.text.length > from)
+      .map((piece) => piece.text)
+      .join('')
+  }
+
+  #shown(text: TextValue): Extract<Output, { output_type: 'stream' }> {
     return { output_type: 'stream', name: this.name, text }
   }
 
@@ -176,13 +198,11 @@ export class StreamOutput {
   }
 
   #writeBody(statements: Statement[], executionId: ExecutionId, index: number): void {
-    const shown = this.snapshot()
     const state: TerminalState | null = this.#terminal.state
     // While it grows in pieces its row stays as it is.
-    const text = this.#piecewise ? (this.#finished ? shown.text : '') : shown.text
+    const growing = this.#piecewise && !this.#finished
     const stored: StoredOutput = {
-      ...shown,
-      text,
+      ...(growing ? this.#shown('') : this.snapshot()),
       ...(this.#piecewise ? { pieces: true } : {}),
       ...(state ? { terminal: state } : {}),
     }

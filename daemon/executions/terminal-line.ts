@@ -39,6 +39,18 @@ export function isCombining(piece: string): boolean {
   return piece.charCodeAt(0) >= 0x300 && combining.test(piece)
 }
 
+/** The start of the character that unit `at` of `text` belongs to. */
+export function characterStart(text: string, at: number): number {
+  let start = at
+  for (; start > 0; start--) {
+    const unit = text.charCodeAt(start)
+    if (unit >= 0xdc00 && unit <= 0xdfff) continue
+    const point = text.codePointAt(start)
+    if (point === undefined || !isCombining(String.fromCodePoint(point))) break
+  }
+  return start
+}
+
 export function splitCharacters(text: string): Iterable<string> {
   return /^[\x00-\x7f]*$/.test(text) ? text : [...text]
 }

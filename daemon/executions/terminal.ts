@@ -7,9 +7,17 @@
  * on a screen of that height; what is above is settled, so memory and work are bounded by what can change, not by the whole text.
  * A column is one code point (with its combining marks); a line longer than LONG_LINE settles from its start.
  */
-import { type Attributes, afterLink, afterSgr, sequenceAt, transition } from './ansi.ts'
+import {
+  type Attributes,
+  afterLink,
+  afterSgr,
+  LONGEST as LONGEST_SEQUENCE,
+  sequenceAt,
+  transition,
+} from './ansi.ts'
 import {
   type Character,
+  characterStart,
   commonPrefix,
   emptyLine,
   isCombining,
@@ -25,6 +33,8 @@ export const REACH = 100
 /** UTF-16 units of one line beyond which its beginning is settled. */
 const LONG_LINE = 64 * 1024
 const LONG_LINE_KEPT = 4 * 1024
+/** An end of so many units without an escape character is not inside a sequence where it is cut at LONG_LINE_KEPT. */
+const PLAIN_END = LONG_LINE_KEPT + 2 * LONGEST_SEQUENCE
 
 export interface Splice {
   readonly from: number
@@ -110,7 +120,7 @@ export class TerminalText {
     if (input.includes('\r')) input = input.replace(/\r+\n/g, '\n')
     if (!this.#atEnd || /[\r\b\x1b]/.test(input)) this.#carryOut(input)
     else {
-      const cut = startOfReach(input)
+      const cut = startOfReach(input) || startOfLongLine(input)
       if (cut > 0) return this.#pour(input, cut)
       this.#append(input)
     }
@@ -162,7 +172,7 @@ export class TerminalText {
     if (from < input.length) this.#print(input.slice(from))
   }
 
-  /** `#append` for text with more lines than can be reached: all before `cut` is settled without being looked at. */
+  /** `#append` for text with more lines than can be reached, or a line too long: all before `cut` is settled without being looked at. */
   #pour(input: string, cut: number): Splice {
     const attributes = this.#attributes
     const switching = transition(this.#lines.at(-1)?.end ?? '', attributes)
@@ -385,7 +395,9 @@ export class TerminalText {
     if (line) {
       let from = this.#base
       for (let i = 0; i < row; i++) from += (lines[i]?.text.length ?? 0) + 1
-      const common = line.told === null ? -1 : commonPrefix(line.told, line.text)
+      // A line that was only appended to begins as it was told; comparing would make one string of its pieces.
+      const appended = line.characters === null ? line.told?.length : undefined
+      const common = line.told === null ? -1 : (appended ?? commonPrefix(line.told, line.text))
       // -1: the line itself is new, and so is the newline before it.
       from += row === 0 ? Math.max(0, common) : common
       const texts = [line.text.slice(Math.max(0, common))]
@@ -410,15 +422,8 @@ export class TerminalText {
     }
     const last = this.#line
     if (last.text.length > LONG_LINE && this.#atEnd && this.#lines.length === this.#row + 1) {
-      const { characters, end } = readCharacters(last.text, last.start)
-      const kept = characters.slice(-LONG_LINE_KEPT)
-      const start = kept[0]?.attributes ?? end
-      const line: Line = { text: '', start, end, width: kept.length, characters: kept, told: null }
-      line.text = writeCharacters(line)
-      // Only a text that really is the end of the told one may stand for it.
-      if (!last.text.endsWith(line.text)) return
-      line.characters = null
-      line.told = line.text
+      const line = endOfLine(last)
+      if (!line) return
       this.#base +=
         this.#lines.slice(0, -1).reduce((sum, before) => sum + before.text.length + 1, 0) +
         (last.text.length - line.text.length)
@@ -427,6 +432,29 @@ export class TerminalText {
       this.#column = line.width
     }
   }
+}
+
+/** The end of a long line as a line of its own, or null when no end of its text can stand alone. */
+function endOfLine(last: Line): Line | null {
+  // Where nothing is switched near the end, the text is cut as it is: making characters of all of it would cost a hundred times as much.
+  const plain = last.characters === null && !last.text.includes('\x1b', last.text.length - PLAIN_END)
+  if (plain) {
+    const text = last.text.slice(characterStart(last.text, last.text.length - LONG_LINE_KEPT))
+    return { text, start: last.end, end: last.end, width: widthOf(text, 0), characters: null, told: text }
+  }
+  const { characters, end } = readCharacters(last.text, last.start)
+  const kept = characters.slice(-LONG_LINE_KEPT)
+  const start = kept[0]?.attributes ?? end
+  const line: Line = { text: '', start, end, width: kept.length, characters: kept, told: null }
+  const text = writeCharacters(line)
+  // Only a text that really is the end of the told one may stand for it.
+  return last.text.endsWith(text) ? { ...line, text, characters: null, told: text } : null
+}
+
+/** Where what is kept of the last line of `text` begins when that line is a long one; 0: it is not. */
+function startOfLongLine(text: string): number {
+  if (text.length <= LONG_LINE || text.lastIndexOf('\n') >= text.length - LONG_LINE) return 0
+  return characterStart(text, text.length - LONG_LINE_KEPT)
 }
 
 /** Where the last REACH lines of `text` begin; 0: it has no more. */

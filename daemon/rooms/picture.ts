@@ -140,15 +140,16 @@ function replays(room: Room): Iterable<PictureValue> {
   const values: PictureValue[] = []
   for (const { execution_id } of open) {
     const events = room.executions.replay(execution_id)
-    events.forEach((event, i) => {
+    // Also without any: the peer may know of some that were cleared meanwhile.
+    for (let i = 0; i === 0 || i < events.length; i++) {
       const replay: Projection = {
         kind: 'replay',
         execution_id,
-        events: [event],
-        last: i === events.length - 1,
+        events: events.slice(i, i + 1),
+        last: i >= events.length - 1,
       }
       values.push({ type: FrameType.PROJECTION, make: () => encode(replay) })
-    })
+    }
   }
   return values
 }

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { ExecutionRecord } from '../../client/sdk/execution-record.ts'
+import { applyOutput } from '../../client/sdk/mirror-executions.ts'
 import { readExecution, readOutputText } from '../../daemon/executions/reading.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
@@ -487,7 +489,7 @@ describe('the limit of an execution', () => {
 describe('views', () => {
   test('replay tells a late peer what the others have seen, also what is not committed yet', async () => {
     const run = await running()
-    run.kernel.print(run.id, 'a'.repeat(100_000))
+    run.kernel.print(run.id, 'a'.repeat(1_000))
     run.kernel.display(run.id, { 'text/plain': 'd' })
     await run.room.rest()
     run.room.holding = true
@@ -501,6 +503,39 @@ describe('views', () => {
     await run.room.rest(0)
     expect(late.texts(run.id)).toEqual(run.room.mirror.texts(run.id))
     await finish(run)
+  })
+
+  test('replay of a long text is its ends, and a late peer can follow every change from there', async () => {
+    const run = await running()
+    const lines = (from: number, to: number) => {
+      let text = ''
+      for (let i = from; i < to; i++) text += `line ${i} ${'x'.repeat(100)}\n`
+      return text
+    }
+    run.kernel.print(run.id, lines(0, 20_000))
+    await run.room.rest()
+    const { running: summary } = run.room.executions
+    if (!summary) throw new Error('nothing runs')
+    const record = new ExecutionRecord(summary)
+    const late = (event: DurableEvent) => applyOutput(record, event)
+    const replay = run.room.executions.replay(run.id)
+    expect(JSON.stringify(replay).length).toBeLessThan(256 * 1024)
+    for (const event of replay) late(structuredClone(event))
+    const told = run.room.told.length
+    // As far up as a terminal's cursor can go.
+    run.kernel.print(run.id, `\x1b[99Arewritten\x1b[K\x1b[99B${lines(20_000, 20_010)}`)
+    await run.room.rest()
+    for (const event of run.room.told.slice(told)) late(event)
+    await finish(run)
+    const whole = await wholeText(run.room, run.id, 0)
+    const output = record.output(0)
+    if (output?.output_type !== 'stream' || typeof output.text === 'string') throw new Error('no long text')
+    expect(record.exact).toBe(true)
+    expect(output.text.chars).toBe(whole.length)
+    expect(output.text.size).toBe(Buffer.byteLength(whole))
+    expect(whole.startsWith(output.text.head)).toBe(true)
+    expect(whole.endsWith(output.text.tail)).toBe(true)
+    expect(output.text.tail).toContain('rewritten')
   })
 
   test('what is shown of an execution is the newest of its cell, also after a restart', async () => {
