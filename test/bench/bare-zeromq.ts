@@ -3,6 +3,9 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Dealer, Subscriber } from 'zeromq'
 
+/** As a client that waits for a kernel would set it; ZeroMQ's own 100 ms would be most of a quick start. */
+const RECONNECT_MS = 5
+
 interface ConnectionFile {
   transport: string
   ip: string
@@ -17,13 +20,16 @@ export interface BareKernelClient {
   close(): void
 }
 
-/** Connects beside whoever else is connected to the kernel. */
-export async function bareKernelClient(connectionFile: string): Promise<BareKernelClient> {
+/**
+ * Connects beside whoever else is connected to the kernel, which may still be starting. `askAgainMs`: how long an answer to the first
+ * question is waited for before it is asked again.
+ */
+export async function bareKernelClient(connectionFile: string, askAgainMs = 200): Promise<BareKernelClient> {
   const info = JSON.parse(readFileSync(connectionFile, 'utf8')) as ConnectionFile
   const at = (port: number) =>
     info.transport === 'ipc' ? `ipc://${info.ip}-${port}` : `tcp://${info.ip}:${port}`
-  const shell = new Dealer({ routingId: randomUUID() })
-  const iopub = new Subscriber({ receiveHighWaterMark: 0 })
+  const shell = new Dealer({ routingId: randomUUID(), reconnectInterval: RECONNECT_MS })
+  const iopub = new Subscriber({ receiveHighWaterMark: 0, reconnectInterval: RECONNECT_MS })
   shell.connect(at(info.shell_port))
   iopub.connect(at(info.iopub_port))
   iopub.subscribe()
@@ -77,7 +83,7 @@ export async function bareKernelClient(connectionFile: string): Promise<BareKern
   for (;;) {
     const answered = await Promise.race([
       send('kernel_info_request', {}).then(() => true),
-      new Promise<false>((resolve) => setTimeout(() => resolve(false), 200)),
+      new Promise<false>((resolve) => setTimeout(() => resolve(false), askAgainMs)),
     ])
     if (answered) break
   }

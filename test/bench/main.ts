@@ -11,10 +11,12 @@ import { benchMcp } from './mcp.ts'
 import { benchOpen } from './open.ts'
 import { benchRejoin } from './rejoin.ts'
 import { benchRtt } from './rtt.ts'
+import { benchStart } from './start.ts'
 
 const benches: Record<string, () => AsyncGenerator<Figure>> = {
   rtt: benchRtt,
   exec: benchExec,
+  start: benchStart,
   edits: benchEdits,
   open: benchOpen,
   flood: benchFlood,
