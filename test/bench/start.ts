@@ -13,8 +13,8 @@ import { until } from '../support/until.ts'
 import { bareStart } from './bare-start.ts'
 import { type Figure, figure, percentile } from './figure.ts'
 
-const COLD_ROUNDS = 7
-const WARM_ROUNDS = 9
+const COLD_ROUNDS = 5
+const WARM_ROUNDS = 7
 
 export async function* benchStart(): AsyncGenerator<Figure> {
   const kernels = ['javascript', ...(has('Python kernel') ? ['python3'] : [])]

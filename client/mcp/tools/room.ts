@@ -6,8 +6,9 @@
 import { RoomdError } from '../../../protocol/errors.ts'
 import { unlessAborted } from '../../sdk/unless-aborted.ts'
 import type { Doing } from '../activities.ts'
+import { text } from '../results/content.ts'
 import type { Lease } from '../sessions/guests.ts'
-import type { ToolContext } from './tool.ts'
+import type { ToolContext, ToolResult } from './tool.ts'
 
 /** Milliseconds a call waits for the document. */
 const PATIENCE = 10_000
@@ -27,18 +28,32 @@ export async function withRoom<T>(
 ): Promise<T> {
   const lease = await context.sessions.use(notebook, context.signal)
   const activity = context.activities.begin(lease.room)
+  const notices: string[] = []
+  const stopListening = lease.room.on('notice', (notice) => notices.push(notice.text))
   context.record?.used(lease.room, lease.client)
   try {
     if (gate === 'edit') await documentReady(context, lease)
     // Cancelled meanwhile: nothing was begun.
     throwIfCancelled(context)
-    return await use({ ...lease, show: (doing) => activity.show(doing) })
+    const result = await use({ ...lease, show: (doing) => activity.show(doing) })
+    return withNotices(result, notices)
   } catch (error) {
     throw error instanceof RoomdError ? context.sessions.explained(error, lease.room) : error
   } finally {
+    stopListening()
     activity.end()
     lease.release()
   }
+}
+
+/** What the daemon said of the room while the call went on (its kernel is a fresh one, and why) belongs into the call's result. */
+function withNotices<T>(result: T, notices: readonly string[]): T {
+  if (notices.length === 0 || !isResult(result)) return result
+  return { ...result, content: [...result.content, ...notices.map((notice) => text(`Notice: ${notice}.`))] }
+}
+
+function isResult(value: unknown): value is ToolResult {
+  return typeof value === 'object' && value !== null && 'structured' in value && 'content' in value
 }
 
 /** Before a step that cannot be taken back: a call that was cancelled takes no more of them. */
