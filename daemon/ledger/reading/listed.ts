@@ -41,28 +41,94 @@ export function listedSession(reader: Reader, row: SessionRow, mirror: string | 
   }
 }
 
-/** Conditions that lists and searches share; `values` in order of the question marks. */
-export function projectCondition(project: string): { sql: string; values: string[] } {
-  if (project === '') return { sql: 'true', values: [] }
+/** What lists and searches choose by. Times are of the last change, UTC microseconds, inclusive. */
+export interface Choice {
+  /** Empty: all. */
+  readonly project: string
+  readonly from: number | null
+  readonly to: number | null
+  readonly includeArchived: boolean
+}
+
+interface Condition {
+  readonly sql: string
+  readonly values: ReadonlyArray<string | number>
+}
+
+/** A session is of a project that it was made in, and of each in which a summary of it was saved. */
+const SAVED_IN = `ledger_artifacts a CROSS JOIN ledger_sessions s ON s.session_key = a.session_key
+  WHERE a.kind = 'summary' AND a.project = ? AND s.project <> ?`
+const NEWEST_FIRST = 'ORDER BY updated_us DESC, session_key DESC LIMIT ?'
+
+/** For sessions that are looked at one by one, by their keys. */
+export function conditionOf(choice: Choice): Condition {
+  const { project } = choice
+  const rest = beyondProject(choice)
+  if (project === '') return rest
   return {
-    sql: `s.session_key IN (SELECT session_key FROM ledger_sessions WHERE project = ?
-            UNION SELECT session_key FROM ledger_artifacts WHERE kind = 'summary' AND project = ?)`,
-    values: [project, project],
+    sql: `(s.project = ? OR EXISTS (SELECT 1 FROM ledger_artifacts a
+             WHERE a.session_key = s.session_key AND a.kind = 'summary' AND a.project = ?)) AND ${rest.sql}`,
+    values: [project, project, ...rest.values],
   }
 }
 
-/** Sessions under a condition. Archived ones are few and have an index: they are counted off, instead of reading all others. */
-export function countSessions(
-  reader: Reader,
-  condition: string,
-  values: ReadonlyArray<string | number>,
-  includeArchived: boolean,
-): number {
-  const count = (sql: string): number => reader.get<{ n: number }>(sql, ...values)?.n ?? 0
-  const all = count(`SELECT count(*) AS n FROM ledger_sessions s WHERE ${condition}`)
-  if (includeArchived) return all
-  return (
-    all -
-    count(`SELECT count(*) AS n FROM ledger_sessions s WHERE s.archived_us IS NOT NULL AND ${condition}`)
+function beyondProject({ from, to, includeArchived }: Choice): Condition {
+  const sql: string[] = []
+  const values: number[] = []
+  if (from !== null) {
+    sql.push('s.updated_us >= ?')
+    values.push(from)
+  }
+  if (to !== null) {
+    sql.push('s.updated_us <= ?')
+    values.push(to)
+  }
+  if (!includeArchived) sql.push('s.archived_us IS NULL')
+  return { sql: sql.length === 0 ? 'true' : sql.join(' AND '), values }
+}
+
+/** The last changed first. Each way to be of a project has an index that gives its own newest. */
+export function newestSessions(reader: Reader, choice: Choice, limit: number): SessionRow[] {
+  const { project } = choice
+  const { sql, values } = beyondProject(choice)
+  if (project === '')
+    return reader.all(`SELECT s.* FROM ledger_sessions s WHERE ${sql} ${NEWEST_FIRST}`, ...values, limit)
+  return reader.all(
+    `SELECT * FROM (SELECT s.* FROM ledger_sessions s WHERE s.project = ? AND ${sql} ${NEWEST_FIRST})
+     UNION ALL
+     SELECT * FROM (SELECT s.* FROM ${SAVED_IN} AND ${sql} ${NEWEST_FIRST})
+     ${NEWEST_FIRST}`,
+    project,
+    ...values,
+    limit,
+    project,
+    project,
+    ...values,
+    limit,
+    limit,
   )
+}
+
+/** Archived ones are few and have an index: they are counted off, instead of reading all others. */
+export function countSessions(reader: Reader, choice: Choice): number {
+  const { project } = choice
+  const { sql, values } = beyondProject({ ...choice, includeArchived: true })
+  const count = (from: string, ...names: string[]): number =>
+    reader.get<{ n: number }>(`SELECT count(*) AS n FROM ${from} AND ${sql}`, ...names, ...values)?.n ?? 0
+  const made = project === '' ? 'true' : 's.project = ?'
+  // The plus keeps SQLite from the index by project, which does not know what is archived.
+  const madeAndArchived = `${project === '' ? 'true' : '+s.project = ?'} AND s.archived_us IS NOT NULL`
+  const names = project === '' ? [] : [project]
+  const saved = (besides: string): number =>
+    project === '' ? 0 : count(`${SAVED_IN} AND ${besides}`, project, project)
+  const all = count(`ledger_sessions s WHERE ${made}`, ...names) + saved('true')
+  if (choice.includeArchived) return all
+  return (
+    all - count(`ledger_sessions s WHERE ${madeAndArchived}`, ...names) - saved('s.archived_us IS NOT NULL')
+  )
+}
+
+/** How much of what was found is shown. */
+export function shownOf(shown: number, total: number) {
+  return { count: shown, total_matched: total, truncated: total > shown }
 }

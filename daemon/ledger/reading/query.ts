@@ -4,10 +4,11 @@ import type { LedgerParams, LedgerResult } from '../call.ts'
 import { nameFault } from '../grammar.ts'
 import { isJsonObject, type JsonObject, parseLenient, UnreadableFile } from '../lenient-json.ts'
 import { type Failure, failure, valueError } from '../outcome.ts'
-import type { SessionRow } from '../rows/sessions.ts'
+import { archivedKeys, newestOf, numberList } from '../rows/number-list.ts'
+import { type SessionRow, sessionByKey } from '../rows/sessions.ts'
 import { parseIso } from '../times.ts'
-import { countSessions, listedSession, projectCondition } from './listed.ts'
-import { type Found, findKeyword, snippetOf } from './search.ts'
+import { type Choice, conditionOf, countSessions, listedSession, newestSessions, shownOf } from './listed.ts'
+import { type Found, findKeyword, type Hits, snippetOf } from './search.ts'
 
 interface Filters {
   readonly project: string
@@ -30,27 +31,11 @@ export function query(
   if (!given.ok) return given.failure
   const read = readFilters(given.filters)
   if ('success' in read) return read
-  const condition = projectCondition(read.project)
-  const where = [condition.sql]
-  const values: Array<string | number> = [...condition.values]
-  if (read.from !== null) {
-    where.push('s.updated_us >= ?')
-    values.push(read.from)
-  }
-  if (read.to !== null) {
-    where.push('s.updated_us <= ?')
-    values.push(read.to)
-  }
+  const choice: Choice = { ...read, includeArchived: params.include_archived }
   const matched =
     read.keyword === ''
-      ? inOrder(reader, where, values, read.limit, params.include_archived)
-      : ranked(
-          reader,
-          params.include_archived ? where : [...where, 's.archived_us IS NULL'],
-          values,
-          read.keyword,
-          read.limit,
-        )
+      ? inOrder(reader, choice, read.limit)
+      : byKeyword(reader, choice, read.keyword, read.limit)
   const results = matched.rows.map(({ row, found }) => ({
     ...listedSession(reader, row, mirror),
     ...(found ? { snippet: snippetOf(reader, read.keyword, found) } : {}),
@@ -58,9 +43,7 @@ export function query(
   return {
     success: true,
     results,
-    count: results.length,
-    total_matched: matched.total,
-    truncated: matched.total > results.length,
+    ...shownOf(results.length, matched.total),
     filters: given.filters,
   }
 }
@@ -70,59 +53,63 @@ interface Matched {
   readonly rows: ReadonlyArray<{ row: SessionRow; found: Found | null }>
 }
 
-function inOrder(
-  reader: Reader,
-  where: readonly string[],
-  values: Array<string | number>,
-  limit: number,
-  includeArchived: boolean,
-): Matched {
-  const condition = where.join(' AND ')
-  const shown = includeArchived ? condition : `${condition} AND s.archived_us IS NULL`
-  const rows = reader.all<SessionRow>(
-    `SELECT s.* FROM ledger_sessions s WHERE ${shown} ORDER BY s.updated_us DESC, s.session_key DESC LIMIT ?`,
-    ...values,
-    limit,
-  )
+function inOrder(reader: Reader, choice: Choice, limit: number): Matched {
   return {
-    total: countSessions(reader, condition, values, includeArchived),
-    rows: rows.map((row) => ({ row, found: null })),
+    total: countSessions(reader, choice),
+    rows: newestSessions(reader, choice, limit).map((row) => ({ row, found: null })),
   }
 }
 
-function ranked(
-  reader: Reader,
-  where: readonly string[],
-  values: Array<string | number>,
-  keyword: string,
-  limit: number,
-): Matched {
-  const found = findKeyword(reader, keyword)
-  if (found.size === 0) return { total: 0, rows: [] }
-  // The keys as one JSON array, and back as two: a statement of one shape, however many there are.
+/** Those that were ranked, best first; then the others, the last changed first. */
+function byKeyword(reader: Reader, choice: Choice, keyword: string, limit: number): Matched {
+  const hits = findKeyword(reader, keyword)
+  const ranked = inOrderOfRank(reader, hits, choice)
+  const others = chosen(reader, choice, hits.others)
+  const keys = [...ranked.slice(0, limit), ...newestOf(reader, others, limit - ranked.length)]
+  return {
+    total: ranked.length + others.length,
+    rows: keys.flatMap((key) => {
+      const row = sessionByKey(reader, key)
+      return row ? [{ row, found: hits.of(key) }] : []
+    }),
+  }
+}
+
+/** The keys as one JSON array, and back as two: a statement of one shape, however many there are. */
+function inOrderOfRank(reader: Reader, hits: Hits, choice: Choice): number[] {
+  if (hits.ranked.size === 0) return []
+  const condition = conditionOf(choice)
   const row = reader.get<{ keys: string; times: string }>(
     `SELECT json_group_array(session_key) AS keys, json_group_array(updated_us) AS times FROM (
        SELECT s.session_key, s.updated_us FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value
-       WHERE ${where.join(' AND ')})`,
-    JSON.stringify([...found.keys()]),
-    ...values,
+       WHERE ${condition.sql})`,
+    JSON.stringify([...hits.ranked.keys()]),
+    ...condition.values,
   )
   const times = JSON.parse(row?.times ?? '[]') as number[]
-  const matching = (JSON.parse(row?.keys ?? '[]') as number[]).map((session_key, index) => ({
-    session_key,
-    updated_us: times[index] ?? 0,
-  }))
-  const rankOf = (key: number): number => found.get(key)?.rank ?? Number.POSITIVE_INFINITY
-  matching.sort((a, b) => {
-    const ranks = rankOf(a.session_key) - rankOf(b.session_key)
-    // Two that have no rank differ by NaN.
-    return ranks || b.updated_us - a.updated_us || b.session_key - a.session_key
-  })
-  const rows = matching.slice(0, limit).flatMap(({ session_key }) => {
-    const row = reader.get<SessionRow>('SELECT * FROM ledger_sessions WHERE session_key = ?', session_key)
-    return row ? [{ row, found: found.get(session_key) ?? null }] : []
-  })
-  return { total: matching.length, rows }
+  return (JSON.parse(row?.keys ?? '[]') as number[])
+    .map((key, index) => ({ key, rank: hits.ranked.get(key)?.rank ?? 0, changed: times[index] ?? 0 }))
+    .sort((a, b) => a.rank - b.rank || b.changed - a.changed || b.key - a.key)
+    .map(({ key }) => key)
+}
+
+/** Those of the keys, ascending, that are chosen. */
+function chosen(reader: Reader, choice: Choice, keys: readonly number[]): readonly number[] {
+  if (keys.length === 0) return keys
+  if (choice.project !== '' || choice.from !== null || choice.to !== null) {
+    const condition = conditionOf(choice)
+    return numberList(
+      reader,
+      `SELECT json_group_array(session_key) AS list FROM (
+         SELECT s.session_key FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value
+         WHERE ${condition.sql})`,
+      JSON.stringify(keys),
+      ...condition.values,
+    )
+  }
+  if (choice.includeArchived) return keys
+  const archived = archivedKeys(reader)
+  return archived.size === 0 ? keys : keys.filter((key) => !archived.has(key))
 }
 
 function parsed(text: string): { ok: true; filters: JsonObject } | { ok: false; failure: Failure } {

@@ -18,12 +18,15 @@ interface Candidate {
 
 /** All that share at least two tags, in order of creation: ids. */
 export function sharingTags(reader: Reader, key: number): string[] {
-  const shared = candidates(reader, key).map((candidate) => candidate.session_key)
+  const { counts } = tally(reader, key)
+  const shared: number[] = []
+  for (let other = 0; other < counts.length; other++)
+    if ((counts[other] ?? 0) >= SHARED && other !== key) shared.push(other)
   if (shared.length === 0) return []
   const row = reader.get<{ list: string }>(
     `SELECT json_group_array(session_id) AS list FROM (
        SELECT s.session_id FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value)`,
-    JSON.stringify(shared.sort((a, b) => a - b)),
+    JSON.stringify(shared),
   )
   return row ? (JSON.parse(row.list) as string[]) : []
 }
@@ -46,7 +49,7 @@ export function relatedSessions(
   if (limit === 0) return []
   const own = tagsOfSession(reader, row.session_key)
   const scores = new Map<number, number>()
-  for (const { session_key, score } of candidates(reader, row.session_key).slice(0, CANDIDATES + limit))
+  for (const { session_key, score } of candidates(reader, row.session_key, CANDIDATES + limit))
     scores.set(session_key, score)
   for (const other of reader.all<{ other: string }>(
     'SELECT other FROM ledger_relations WHERE session_key = ? ORDER BY position',
@@ -86,30 +89,46 @@ function round(score: number): number {
   return Math.round(score * 100)
 }
 
-/** Best first. */
-function candidates(reader: Reader, key: number): Candidate[] {
+interface Tally {
+  /** By session key: how many of the session's tags it has. */
+  readonly counts: Uint16Array
+  /** By session key: what those weigh. */
+  readonly scores: Float64Array
+}
+
+/** Arrays by session key, because a common tag has thousands of sessions. */
+function tally(reader: Reader, key: number): Tally {
   const tags = reader.all<{ tag_key: number; sessions: number }>(
-    `SELECT t.tag_key, t.sessions FROM ledger_session_tags st JOIN ledger_tags t USING (tag_key)
-     WHERE st.session_key = ? ORDER BY t.sessions`,
+    'SELECT t.tag_key, t.sessions FROM ledger_session_tags st JOIN ledger_tags t USING (tag_key) WHERE st.session_key = ?',
     key,
   )
-  if (tags.length < SHARED) return []
+  if (tags.length < SHARED) return { counts: new Uint16Array(0), scores: new Float64Array(0) }
   const newest = reader.get<{ n: number }>('SELECT max(session_key) AS n FROM ledger_sessions')?.n ?? 1
-  // By session key; arrays, because a common tag has thousands of sessions.
   const counts = new Uint16Array(newest + 1)
   const scores = new Float64Array(newest + 1)
-  const met: number[] = []
   for (const tag of tags) {
     const weight = Math.log(1 + newest / (1 + tag.sessions))
-    for (const k of keysWithTag(reader, tag.tag_key)) {
-      const before = counts[k] ?? 0
-      if (before === SHARED - 1) met.push(k)
-      counts[k] = before + 1
-      scores[k] = (scores[k] ?? 0) + weight
+    for (const other of keysWithTag(reader, tag.tag_key)) {
+      counts[other] = (counts[other] ?? 0) + 1
+      scores[other] = (scores[other] ?? 0) + weight
     }
   }
-  return met
-    .filter((session_key) => session_key !== key)
-    .map((session_key) => ({ session_key, score: scores[session_key] ?? 0 }))
-    .sort((a, b) => b.score - a.score || b.session_key - a.session_key)
+  return { counts, scores }
+}
+
+/** The best `most`, best first; the newer of two that are as good. */
+function candidates(reader: Reader, key: number, most: number): Candidate[] {
+  const { counts, scores } = tally(reader, key)
+  const better = (a: Candidate, b: Candidate): number => b.score - a.score || b.session_key - a.session_key
+  const best: Candidate[] = []
+  for (let session_key = counts.length - 1; session_key >= 0; session_key--) {
+    if ((counts[session_key] ?? 0) < SHARED || session_key === key) continue
+    const score = scores[session_key] ?? 0
+    // From the newest down: one that is only as good as the last of a full list is the older one.
+    if (best.length === most && score <= (best.at(-1)?.score ?? 0)) continue
+    best.push({ session_key, score })
+    best.sort(better)
+    if (best.length > most) best.pop()
+  }
+  return best
 }

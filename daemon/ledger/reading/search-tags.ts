@@ -5,6 +5,7 @@ import { archivedKeys, keysWithTag, newestOf } from '../rows/number-list.ts'
 import { tagsOfSession } from '../rows/session-tags.ts'
 import { sessionByKey, summaryOf } from '../rows/sessions.ts'
 import { commaList, fold } from '../tags.ts'
+import { shownOf } from './listed.ts'
 
 export function searchTags(
   reader: Reader,
@@ -12,13 +13,11 @@ export function searchTags(
 ): LedgerResult<'session_search_tags'> {
   const searched = commaList(params.tags)
   const folded = [...new Set(searched.map(fold))]
-  const counts = new Map<number, number>()
-  for (const tag of folded) {
-    const row = reader.get<{ tag_key: number }>('SELECT tag_key FROM ledger_tags WHERE folded = ?', tag)
-    if (row) for (const key of keysWithTag(reader, row.tag_key)) counts.set(key, (counts.get(key) ?? 0) + 1)
-  }
-  if (!params.include_archived) for (const key of archivedKeys(reader)) counts.delete(key)
-  const best = topOf(reader, counts, params.limit)
+  const groups = byMatches(reader, folded, params.include_archived)
+  const total = groups.reduce((sum, group) => sum + group.length, 0)
+  const best: number[] = []
+  // Those with most tags; of as many, the last changed.
+  for (const group of groups) best.push(...newestOf(reader, group, params.limit - best.length))
   const wanted = new Set(folded)
   const results = best.flatMap((key) => {
     const row = sessionByKey(reader, key)
@@ -37,25 +36,26 @@ export function searchTags(
   return {
     success: true,
     results,
-    count: results.length,
-    total_matched: counts.size,
-    truncated: counts.size > results.length,
+    ...shownOf(results.length, total),
     searched_tags: searched,
   }
 }
 
-/** Those with most tags; of as many, the last changed. */
-function topOf(reader: Reader, counts: ReadonlyMap<number, number>, limit: number): number[] {
-  const groups = new Map<number, Set<number>>()
-  for (const [key, count] of counts) {
-    const group = groups.get(count)
-    if (group) group.add(key)
-    else groups.set(count, new Set([key]))
+/** Sessions by how many of the tags they have, most first; each group ascending. */
+function byMatches(reader: Reader, folded: readonly string[], includeArchived: boolean): number[][] {
+  const lists = folded.flatMap((tag) => {
+    const row = reader.get<{ tag_key: number }>('SELECT tag_key FROM ledger_tags WHERE folded = ?', tag)
+    const keys = row ? keysWithTag(reader, row.tag_key) : []
+    return keys.length > 0 ? [keys] : []
+  })
+  const groups: number[][] = lists.map(() => [])
+  // The key of a tag's last session is its greatest: the index gives them in order.
+  const counts = new Uint16Array(1 + Math.max(-1, ...lists.map((keys) => keys.at(-1) ?? -1)))
+  for (const keys of lists) for (const key of keys) counts[key] = (counts[key] ?? 0) + 1
+  if (!includeArchived) for (const key of archivedKeys(reader)) counts[key] = 0
+  for (let key = 0; key < counts.length; key++) {
+    const count = counts[key] ?? 0
+    if (count > 0) groups[lists.length - count]?.push(key)
   }
-  const best: number[] = []
-  for (const [, group] of [...groups].sort(([a], [b]) => b - a)) {
-    if (best.length >= limit) break
-    best.push(...newestOf(reader, group, limit - best.length))
-  }
-  return best
+  return groups
 }

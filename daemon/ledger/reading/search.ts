@@ -2,11 +2,12 @@
  * Where a keyword occurs: as a substring of any text of a session (as the reference looks), or with all its words in one text. Ranked
  * by words first (bm25), then the last changed.
  *
- * Substrings of three characters and more come from the trigram index, shorter ones from reading the texts.
+ * Substrings of three characters and more come from the trigram index, shorter ones from reading the texts. What both indexes give is
+ * in ascending order, so that lists of tens of thousands are compared in one pass.
  */
 import type { Reader } from '../../store/transaction.ts'
-import { sessionOfDoc } from '../rows/docs.ts'
-import { numberList } from '../rows/number-list.ts'
+import { firstDocOf, sessionOfDoc } from '../rows/docs.ts'
+import { numberList, placeOf, union, without } from '../rows/number-list.ts'
 
 export interface Found {
   /** Lower is better; absent: only the substring was found. */
@@ -15,52 +16,104 @@ export interface Found {
   readonly docKey: number
 }
 
+export interface Hits {
+  /** By session. */
+  readonly ranked: ReadonlyMap<number, Found>
+  /** All other sessions, ascending. */
+  readonly others: readonly number[]
+  /** Of a session that has the keyword. */
+  of(session: number): Found | null
+}
+
 /** More hits than this are not ranked: words that are everywhere tell little, and the last changed come first. */
 const RANKED = 1_000
+/** Up to as many texts are read to see whether the keyword is in them; of more the index is asked. */
+const READ = 200
+const GRAM = 3
 
-/** By session key. */
-export function findKeyword(reader: Reader, keyword: string): Map<number, Found> {
-  const found = new Map<number, Found>()
-  const add = (docKey: number, rank: number | null): void => {
-    const session = sessionOfDoc(docKey)
-    const present = found.get(session)
-    if (!present || (rank !== null && (present.rank === null || rank < present.rank)))
-      found.set(session, { rank, docKey })
-  }
+export function findKeyword(reader: Reader, keyword: string): Hits {
   const words = wordsQuery(keyword)
-  if (words !== null) {
-    const hits = numberList(
-      reader,
-      'SELECT json_group_array(rowid) AS list FROM (SELECT rowid FROM ledger_words WHERE ledger_words MATCH ?)',
-      words,
-    )
-    if (hits.length > RANKED) for (const key of hits) add(key, null)
-    else for (const [key, rank] of ranked(reader, words)) add(key, rank)
-  }
-  const substrings =
-    [...keyword].length >= 3
-      ? numberList(
-          reader,
-          'SELECT json_group_array(rowid) AS list FROM (SELECT rowid FROM ledger_trigrams WHERE ledger_trigrams MATCH ?)',
-          quoted(keyword),
-        )
+  const withWords = words === null ? [] : docsMatching(reader, 'ledger_words', words)
+  const withSubstring =
+    [...keyword].length >= GRAM
+      ? withGrams(reader, keyword, withWords)
       : numberList(
           reader,
           `SELECT json_group_array(doc_key) AS list FROM ledger_docs WHERE body LIKE ? ESCAPE '\\'`,
           `%${keyword.replace(/[\\%_]/g, '\\$&')}%`,
         )
-  for (const key of substrings) add(key, null)
-  return found
+  const ranks =
+    words !== null && withWords.length <= RANKED ? ranked(reader, words) : new Map<number, Found>()
+  const docs = union(withWords, withSubstring)
+  return {
+    ranked: ranks,
+    others: sessionsOf(docs).filter((session) => !ranks.has(session)),
+    of(session) {
+      const docKey = docs[placeOf(docs, firstDocOf(session))]
+      if (docKey === undefined || sessionOfDoc(docKey) !== session) return null
+      return ranks.get(session) ?? { rank: null, docKey }
+    },
+  }
 }
 
-function ranked(reader: Reader, words: string): Array<[docKey: number, rank: number]> {
+function docsMatching(reader: Reader, index: 'ledger_words' | 'ledger_trigrams', query: string): number[] {
+  return numberList(
+    reader,
+    `SELECT json_group_array(rowid) AS list FROM (SELECT rowid FROM ${index} WHERE ${index} MATCH ?)`,
+    query,
+  )
+}
+
+/**
+ * Texts with the keyword as a substring, which may leave out some of `known`. That some trigrams stand one after the other is what
+ * costs; that they are all there is soon found. So the trigrams of which the keyword is made are asked for, and of texts that are not
+ * known already, and have them all, the few are read.
+ */
+function withGrams(reader: Reader, keyword: string, known: readonly number[]): number[] {
+  const points = [...keyword]
+  const grams = new Set<string>()
+  for (let at = 0; at < points.length; at += GRAM) {
+    const from = Math.min(at, points.length - GRAM)
+    grams.add(points.slice(from, from + GRAM).join(''))
+  }
+  const all = docsMatching(reader, 'ledger_trigrams', [...grams].map(quoted).join(' '))
+  if (points.length === GRAM) return all
+  const unknown = without(all, known)
+  if (unknown.length > READ) return docsMatching(reader, 'ledger_trigrams', quoted(keyword))
+  const folded = keyword.toLowerCase()
+  return unknown.filter((docKey) => bodyOf(reader, docKey).toLowerCase().includes(folded))
+}
+
+/** Ascending, each once. */
+function sessionsOf(docs: readonly number[]): number[] {
+  const sessions: number[] = []
+  for (const docKey of docs) {
+    const session = sessionOfDoc(docKey)
+    if (session !== sessions.at(-1)) sessions.push(session)
+  }
+  return sessions
+}
+
+function bodyOf(reader: Reader, docKey: number): string {
+  return reader.get<{ body: string }>('SELECT body FROM ledger_docs WHERE doc_key = ?', docKey)?.body ?? ''
+}
+
+/** By session, its best text. */
+function ranked(reader: Reader, words: string): Map<number, Found> {
   const row = reader.get<{ keys: string; ranks: string }>(
     `SELECT json_group_array(rowid) AS keys, json_group_array(rank) AS ranks FROM (
        SELECT rowid, rank FROM ledger_words WHERE ledger_words MATCH ?)`,
     words,
   )
   const ranks = JSON.parse(row?.ranks ?? '[]') as number[]
-  return (JSON.parse(row?.keys ?? '[]') as number[]).map((key, index) => [key, ranks[index] ?? 0])
+  const best = new Map<number, Found & { readonly rank: number }>()
+  for (const [index, docKey] of (JSON.parse(row?.keys ?? '[]') as number[]).entries()) {
+    const rank = ranks[index] ?? 0
+    const session = sessionOfDoc(docKey)
+    const present = best.get(session)
+    if (!present || rank < present.rank) best.set(session, { rank, docKey })
+  }
+  return best
 }
 
 /** The keyword's words, all of them; null when it has none that the index knows. */
@@ -85,8 +138,7 @@ export function snippetOf(reader: Reader, keyword: string, found: Found): string
     )
     if (row) return row.text
   }
-  const body =
-    reader.get<{ body: string }>('SELECT body FROM ledger_docs WHERE doc_key = ?', found.docKey)?.body ?? ''
+  const body = bodyOf(reader, found.docKey)
   const at = body.toLowerCase().indexOf(keyword.toLowerCase())
   if (at < 0) return body.slice(0, 120)
   const end = at + keyword.length

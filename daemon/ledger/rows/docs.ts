@@ -43,6 +43,11 @@ export function sessionOfDoc(docKey: number): number {
   return Math.floor(docKey / SPAN)
 }
 
+/** The least key that a text of a session can have. */
+export function firstDocOf(sessionKey: number): number {
+  return sessionKey * SPAN
+}
+
 /** Sets, replaces, or with an empty body removes. Requests beyond the 899,000th of a session are not indexed. */
 export function setDoc(transaction: Transaction, sessionKey: number, place: DocPlace, body: string): void {
   const number = numberOf(place)
