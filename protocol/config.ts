@@ -94,7 +94,10 @@ const LedgerSettings = z.strictObject({
   archive_after_days: z.int().min(0).max(100_000).default(0),
   /** Days in the archive after which a session is deleted for good; 0: never. */
   delete_archived_after_days: z.int().min(0).max(100_000).default(0),
-  /** Days for which single hook events are kept; what they came to stays. 0: for good. */
+  /**
+   * Days for which single hook events are kept, and single tool events of sessions in which nothing happens any more; what they came to
+   * stays. 0: for good.
+   */
   keep_events_days: z.int().min(0).max(100_000).default(90),
 })
 

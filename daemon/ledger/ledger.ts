@@ -130,15 +130,15 @@ export class Ledger {
     }
   }
 
-  /** Archives and deletes what is old, as the settings say; goes on while there is more. */
+  /** Archives, deletes and forgets what is old, as the settings say; goes on while there is more. */
   async forgetOld(): Promise<void> {
     const { store, clock, settings } = this.#options
     for (;;) {
-      const { archived, deleted } = await store.transact('ledger_forget', {
+      const { archived, deleted, forgotten } = await store.transact('ledger_forget', {
         now: Math.round(clock.now() * 1000),
         settings,
       })
-      const all = [...archived, ...deleted]
+      const all = [...archived, ...deleted, ...forgotten]
       if (all.length === 0) return
       this.#mirror?.changed(all)
     }

@@ -39,11 +39,17 @@ function freeName(stem: string, random: () => string, free: (id: string) => bool
   throw new Error(`no free id begins with ${stem}`)
 }
 
+/** Names within the folder of a project. */
+export const fileIn = {
+  saved: (id: string) => `session-${part(id)}.md`,
+  context: (id: string) => `context-${part(id)}.json`,
+} as const
+
 /** Where the tree keeps what; `/` between parts. Parts are encoded so that they are file names everywhere. */
 export const treeFile = {
-  saved: (project: string, id: string) => `sessions/${part(project)}/session-${part(id)}.md`,
-  context: (project: string, id: string) => `sessions/${part(project)}/context-${part(id)}.json`,
-  archived: (project: string, id: string) => `sessions/_archived/${part(project)}/session-${part(id)}.md`,
+  saved: (project: string, id: string) => `sessions/${part(project)}/${fileIn.saved(id)}`,
+  context: (project: string, id: string) => `sessions/${part(project)}/${fileIn.context(id)}`,
+  archived: (project: string, id: string) => `sessions/_archived/${part(project)}/${fileIn.saved(id)}`,
   state: (project: string) => `.state/${part(project)}.json`,
   log: (id: string, file: string) => `logs/sessions/${part(id)}/${file}`,
   chain: '.chain-index.json',

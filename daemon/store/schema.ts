@@ -482,4 +482,10 @@ export const migrations: readonly string[] = [
   -- Kernelspec of the last kernel that came up, for when neither anybody nor the notebook asks for one.
   ALTER TABLE rooms ADD COLUMN launched_kernel TEXT;
   `,
+  `
+  -- Ids of many sessions, without reading their rows.
+  CREATE INDEX ledger_session_ids ON ledger_sessions (session_key, session_id);
+  -- JSON: what tool events that are too old came to ({told, tracked}); NULL: none was forgotten.
+  ALTER TABLE ledger_sessions ADD COLUMN forgotten_events TEXT;
+  `,
 ]

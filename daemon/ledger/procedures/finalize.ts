@@ -44,8 +44,10 @@ export function hasData(transaction: Transaction, call: Pick<Call<unknown>, 'fil
   if (call.files?.tracker?.kind === 'text') return true
   return (
     transaction.get(
-      `SELECT 1 WHERE EXISTS (SELECT 1 FROM ledger_tool_events WHERE session_key = ?)
+      `SELECT 1 WHERE EXISTS (SELECT 1 FROM ledger_sessions WHERE session_key = ? AND forgotten_events IS NOT NULL)
+         OR EXISTS (SELECT 1 FROM ledger_tool_events WHERE session_key = ?)
          OR EXISTS (SELECT 1 FROM ledger_rooms WHERE session_key = ?)`,
+      key,
       key,
       key,
     ) !== undefined

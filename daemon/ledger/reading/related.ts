@@ -25,7 +25,7 @@ export function sharingTags(reader: Reader, key: number): string[] {
   if (shared.length === 0) return []
   const row = reader.get<{ list: string }>(
     `SELECT json_group_array(session_id) AS list FROM (
-       SELECT s.session_id FROM json_each(?) k CROSS JOIN ledger_sessions s ON s.session_key = k.value)`,
+       SELECT s.session_id FROM json_each(?) k CROSS JOIN ledger_sessions s INDEXED BY ledger_session_ids ON s.session_key = k.value)`,
     JSON.stringify(shared),
   )
   return row ? (JSON.parse(row.list) as string[]) : []

@@ -27,6 +27,8 @@ export interface SessionRow {
   readonly rev: number
   readonly imported_rev: number | null
   readonly extra: string | null
+  /** What forgotten tool events came to (JSON). */
+  readonly forgotten_events: string | null
 }
 
 export function findSession(reader: Reader, sessionId: string): SessionRow | undefined {

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads'
 import { RoomdError } from '../../../protocol/errors.ts'
 import { programFile } from '../../../protocol/programs.ts'
 import type { ImportEntry, ReadReport } from './entry.ts'
-import type { FromLedgerWorker, LedgerWorkerData, ToLedgerWorker } from './worker-messages.ts'
+import type { FromLedgerWorker, LedgerWorkerData, MirrorChanges, ToLedgerWorker } from './worker-messages.ts'
 import type { TreeOptions, Written } from './write-tree.ts'
 
 interface Waiting {
@@ -46,8 +46,8 @@ export class TreeThread {
     return this.#write((id) => ({ id, kind: 'export', dir, options }))
   }
 
-  mirror(dir: string, options: TreeOptions, changed: readonly string[] | null): Promise<Written> {
-    return this.#write((id) => ({ id, kind: 'mirror', dir, options, changed }))
+  mirror(dir: string, options: TreeOptions, changes: MirrorChanges): Promise<Written> {
+    return this.#write((id) => ({ id, kind: 'mirror', dir, options, changes }))
   }
 
   async dispose(): Promise<void> {

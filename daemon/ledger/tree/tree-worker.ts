@@ -22,6 +22,8 @@ interface Reading {
 
 const { storeFile } = workerData as LedgerWorkerData
 const reading = new Map<number, Reading>()
+/** What the index of the mirrored tree says of each session; a daemon has one mirror. */
+const mirrored = new Map<string, string>()
 
 function answer(message: FromLedgerWorker): void {
   parentPort?.postMessage(message)
@@ -88,22 +90,26 @@ function sizeOf(entry: ImportEntry): number {
 }
 
 function mirror(reader: Reader, message: Extract<ToLedgerWorker, { kind: 'mirror' }>): Written {
-  const writer = new TreeWriter(reader, message.dir, message.options)
-  if (message.changed === null) return writer.all()
+  const { dir, options, changes } = message
+  const writer = new TreeWriter(reader, dir, options, mirrored)
+  const gone: string[] = []
   let sessions = 0
-  for (const name of message.changed) {
+  for (const name of changes.names) {
     if (name.startsWith('state ')) {
       writer.state(name.slice('state '.length))
       continue
     }
     const row = findSession(reader, name)
-    if (row) writer.session(row)
-    else writer.remove(name)
+    if (row && !changes.all) writer.session(row)
+    if (row) continue
+    writer.remove(name)
+    gone.push(name)
     sessions++
   }
+  if (changes.all) return writer.all(gone)
   writer.pointer()
-  writer.index()
-  return { sessions, files: writer.files }
+  writer.index(gone, changes.names)
+  return { sessions: sessions + changes.names.length - gone.length, files: writer.files }
 }
 
 /** One consistent state of the store. */

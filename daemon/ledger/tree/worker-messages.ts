@@ -7,6 +7,13 @@ export interface LedgerWorkerData {
   readonly storeFile: string
 }
 
+export interface MirrorChanges {
+  /** Ids of sessions, also of those that are gone; `state NAME` means a project's state. */
+  readonly names: readonly string[]
+  /** Everything that there is, besides. */
+  readonly all: boolean
+}
+
 export type ToLedgerWorker =
   | {
       readonly id: number
@@ -22,8 +29,7 @@ export type ToLedgerWorker =
       readonly kind: 'mirror'
       readonly dir: string
       readonly options: TreeOptions
-      /** Ids; `state NAME` means a project's state. null: everything. */
-      readonly changed: readonly string[] | null
+      readonly changes: MirrorChanges
     }
 
 export type FromLedgerWorker =

@@ -2,30 +2,32 @@
  * Writes the reference's tree: its files, names, order of members, and times of files. Each file is complete before it has its name;
  * the chain index comes last. The two files that other writers share are replaced under their claim.
  */
+import { createHash } from 'node:crypto'
 import {
   closeSync,
   existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
-  readFileSync,
+  readdirSync,
   renameSync,
   rmSync,
   utimesSync,
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { RoomdError } from '../../../protocol/errors.ts'
 import type { Reader } from '../../store/transaction.ts'
-import { decodeText, isJsonObject, type JsonObject, parseLenient, UnreadableFile } from '../lenient-json.ts'
-import { part, treeFile } from '../names.ts'
+import { isJsonObject, type JsonObject } from '../lenient-json.ts'
+import { fileIn, treeFile } from '../names.ts'
 import { chainRecord, tagIndex } from '../render/chain-record.ts'
-import { pythonJson, pythonJsonLine } from '../render/python-json.ts'
+import { pythonJson } from '../render/python-json.ts'
 import { summaryJson } from '../render/summary-json.ts'
 import { summaryMarkdown } from '../render/summary-markdown.ts'
 import { type ArtifactRow, artifactsOf, bodyText } from '../rows/artifacts.ts'
-import type { SessionRow } from '../rows/sessions.ts'
+import { findSession, type SessionRow } from '../rows/sessions.ts'
+import { eventsOf, trackerLine } from '../rows/tool-events.ts'
 import { totalsOf } from '../rows/totals.ts'
+import { indexAt, mergedTags, withoutSessions } from './chain-index.ts'
 import { withClaim } from './claim.ts'
 
 export interface TreeOptions {
@@ -45,16 +47,22 @@ export class TreeWriter {
   readonly #reader: Reader
   readonly #root: string
   readonly #options: TreeOptions
+  readonly #known: Map<string, string>
   files = 0
 
-  constructor(reader: Reader, root: string, options: TreeOptions) {
+  /**
+   * `known`: digests of the records that the index of this tree was last written with, by session; kept up to date. An index that would
+   * say the same is not written again.
+   */
+  constructor(reader: Reader, root: string, options: TreeOptions, known?: Map<string, string>) {
     this.#reader = reader
     this.#root = root
     this.#options = options
+    this.#known = known ?? new Map()
   }
 
-  /** Everything. */
-  all(): Written {
+  /** Everything. `gone`: ids of sessions that are no more, and leave the index too. */
+  all(gone: readonly string[] = []): Written {
     let sessions = 0
     // In portions: a row at a time would leave a read transaction open over all of it.
     for (let after = 0; ; ) {
@@ -72,7 +80,8 @@ export class TreeWriter {
     ))
       this.state(project)
     this.pointer()
-    this.index()
+    this.#known.clear()
+    this.index(gone)
     return { sessions, files: this.files }
   }
 
@@ -83,9 +92,21 @@ export class TreeWriter {
     this.#logs(row)
   }
 
-  /** A session that is gone: its files too. */
+  /** A session that is gone: its files too, in whatever project they were saved. */
   remove(sessionId: string): void {
     rmSync(join(this.#root, dirname(treeFile.log(sessionId, 'x'))), { recursive: true, force: true })
+    const folders = [...this.#foldersIn('sessions'), ...this.#foldersIn(treeFile.archiveFolder)]
+    for (const folder of folders)
+      for (const file of [fileIn.saved(sessionId), fileIn.context(sessionId)])
+        rmSync(join(this.#root, folder, file), { force: true })
+  }
+
+  #foldersIn(relative: string): string[] {
+    const path = join(this.#root, relative)
+    if (!existsSync(path)) return []
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => join(relative, entry.name))
   }
 
   state(project: string): void {
@@ -107,19 +128,41 @@ export class TreeWriter {
     this.#write(treeFile.current, Buffer.from(pythonJson(value)), row.created_us)
   }
 
-  index(): void {
+  /** `changed`: sessions that may have other records than when the index was last written; absent: all. */
+  index(gone: readonly string[] = [], changed?: readonly string[]): void {
+    if (changed && gone.length === 0 && this.#known.size > 0 && changed.every((id) => this.#saysSame(id)))
+      return
+    for (const id of gone) this.#known.delete(id)
     const sessions: JsonObject = {}
     let newest = 0
     for (const row of this.#reader.all<SessionRow>(
       'SELECT * FROM ledger_sessions WHERE chained = 1 ORDER BY session_key',
     )) {
-      sessions[row.session_id] = chainRecord(this.#reader, row)
+      const record = chainRecord(this.#reader, row)
+      this.#known.set(row.session_id, digestOf(record))
+      sessions[row.session_id] = record
       newest = Math.max(newest, row.updated_us)
     }
+    try {
+      this.#writeIndex(sessions, newest, gone)
+    } catch (error) {
+      this.#known.clear()
+      throw error
+    }
+  }
+
+  /** A change of who its children are is a change of theirs too. */
+  #saysSame(sessionId: string): boolean {
+    const row = findSession(this.#reader, sessionId)
+    if (!row || row.chained === 0) return true
+    return this.#known.get(sessionId) === digestOf(chainRecord(this.#reader, row))
+  }
+
+  #writeIndex(sessions: JsonObject, newest: number, gone: readonly string[]): void {
     const path = join(this.#root, treeFile.chain)
     mkdirSync(this.#root, { recursive: true })
     withClaim(path, this.#options.claimMs, () => {
-      const there = this.#options.merge ? indexAt(path) : null
+      const there = this.#options.merge ? withoutSessions(indexAt(path), new Set(gone)) : null
       const index = {
         ...(there ?? {}),
         version: there?.version ?? '1.0.0',
@@ -172,20 +215,11 @@ export class TreeWriter {
       )
     const [trace] = artifactsOf(this.#reader, row.session_key, 'flow_trace')
     if (trace) this.#write(place('flow-trace.json'), trace.body, trace.modified_us)
-    const events = this.#reader.all<{
-      at_text: string
-      tool: string | null
-      failed: number
-      file: string | null
-      line: string | null
-    }>(
-      'SELECT at_text, tool, failed, file, line FROM ledger_tool_events WHERE session_key = ? ORDER BY n',
-      row.session_key,
-    )
-    if (events.length > 0) {
-      const lines = events.map((event) => event.line ?? pythonJsonLine(trackerLine(event)))
-      this.#write(place('tool-tracker.jsonl'), Buffer.from(`${lines.join('\n')}\n`), at)
-    }
+    const events = eventsOf(this.#reader, row.session_key)
+    if (events.length > 0)
+      this.#write(place('tool-tracker.jsonl'), Buffer.from(`${events.map(trackerLine).join('\n')}\n`), at)
+    else if (row.forgotten_events !== null)
+      rmSync(join(this.#root, place('tool-tracker.jsonl')), { force: true })
   }
 
   #isKept(row: SessionRow): boolean {
@@ -218,47 +252,6 @@ export class TreeWriter {
   }
 }
 
-function trackerLine(event: {
-  at_text: string
-  tool: string | null
-  failed: number
-  file: string | null
-}): JsonObject {
-  return {
-    ts: event.at_text.slice(0, 19),
-    tool: event.tool,
-    status: event.failed ? 'error' : 'success',
-    progress_delta: 0,
-    ...(event.file === null ? {} : { file: event.file }),
-  }
-}
-
-/** Refused where it cannot be read: what it holds would be lost. */
-function indexAt(path: string): JsonObject | null {
-  if (!existsSync(path)) return null
-  try {
-    const value = parseLenient(decodeText(readFileSync(path)))
-    if (isJsonObject(value)) return value
-    throw new UnreadableFile('it holds no object')
-  } catch (error) {
-    if (!(error instanceof UnreadableFile)) throw error
-    throw new RoomdError(
-      'conflict',
-      `${path} cannot be read (${error.message}) and was not replaced; move it away, then export again`,
-    )
-  }
-}
-
-function mergedTags(there: JsonObject, ours: JsonObject): JsonObject {
-  const merged: JsonObject = { ...there }
-  for (const [tag, ids] of Object.entries(ours)) {
-    const before = Array.isArray(there[tag]) ? (there[tag] as unknown[]) : []
-    merged[tag] = [...new Set([...before, ...(ids as string[])])]
-  }
-  return merged
-}
-
-/** For tests and messages: the folder of a session's logs. */
-export function logFolder(root: string, sessionId: string): string {
-  return join(root, 'logs', 'sessions', part(sessionId))
+function digestOf(record: JsonObject): string {
+  return createHash('sha1').update(JSON.stringify(record)).digest('base64')
 }
