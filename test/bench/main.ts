@@ -2,6 +2,7 @@
  * `npm run bench [-- NAME… --json]`: each bench against its reference in the same run, one line a figure. Exit 0 also when a
  * target is missed: machines are shared, and a figure is for people to judge; 1 when a bench could not run.
  */
+import { benchDaemon } from './daemon.ts'
 import { benchEdits } from './edits.ts'
 import { benchExec } from './exec.ts'
 import { type Figure, line } from './figure.ts'
@@ -19,6 +20,7 @@ const benches: Record<string, () => AsyncGenerator<Figure>> = {
   start: benchStart,
   edits: benchEdits,
   open: benchOpen,
+  daemon: benchDaemon,
   flood: benchFlood,
   rejoin: benchRejoin,
   mcp: benchMcp,

@@ -1,15 +1,14 @@
 /** `roomd mcp`: from its start to the answer to `tools/list`, against a bare start of Node; and the memory of proxy and child. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { programFile } from '../../protocol/programs.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
 import { LineReader } from '../support/line-reader.ts'
 import { descendants, endTree } from '../support/processes.ts'
 import { type Figure, figure, percentile } from './figure.ts'
+import { MIB, proportionalSize } from './proportional-size.ts'
 
 const STARTS = 30
-const MIB = 1024 * 1024
 
 export async function* benchMcp(): AsyncGenerator<Figure> {
   yield* await withHome(async (home) => {
@@ -64,11 +63,6 @@ async function memory(home: TestHome): Promise<number> {
   if (bytes.length !== 2) throw new Error(`expected proxy and child, found ${bytes.length} processes`)
   await mcp.end()
   return bytes.reduce((sum, one) => sum + one, 0) / MIB
-}
-
-function proportionalSize(pid: number): number {
-  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
-  return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1]) * 1024
 }
 
 interface Mcp {
