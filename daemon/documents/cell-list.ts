@@ -1,10 +1,33 @@
 /** The cells of a document in order and by id, kept beside the Y.Array, whose own lookups walk the list. */
 import type { CellId } from '../../protocol/ids.ts'
-import { type CellMap, idOf } from './layout.ts'
+import { type CellMap, idOf, sourceOf } from './layout.ts'
 
 export class CellList {
   #order: CellMap[] = []
   readonly #byId = new Map<CellId, CellMap>()
+
+  /** Texts that were read; a Y.Text that was edited often takes long to read. */
+  #sources = new WeakMap<CellMap, string>()
+
+  /** The cell's text now. */
+  source(cell: CellMap): string {
+    let source = this.#sources.get(cell)
+    if (source === undefined) {
+      source = sourceOf(cell).toString()
+      this.#sources.set(cell, source)
+    }
+    return source
+  }
+
+  /** An operation has made it the cell's text. */
+  sourceIs(cell: CellMap, source: string): void {
+    this.#sources.set(cell, source)
+  }
+
+  /** Something may have changed the cell's text. */
+  sourceChanged(cell: CellMap): void {
+    this.#sources.delete(cell)
+  }
 
   get count(): number {
     return this.#order.length
@@ -63,6 +86,7 @@ export class CellList {
   /** Takes the order as the Y.Array has it now. */
   reset(cells: CellMap[]): void {
     this.#order = cells
+    this.#sources = new WeakMap()
     this.#byId.clear()
     for (const cell of cells) this.#byId.set(idOf(cell), cell)
   }

@@ -4,7 +4,7 @@
  *
  * Invariants: the layout of layout.ts always holds, and cell ids are unique. A peer's update is applied, judged by what it
  * touched, and taken back when it breaks the layout. Yjs cannot take back, so the document is then built anew from the bytes
- * it keeps: what it was loaded from and every update since, folded together now and then. Honest peers never pay for that.
+ * it keeps: what it was loaded from and every update since. Honest peers never pay for that.
  */
 import * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
@@ -39,11 +39,10 @@ import {
   isPending,
   outOfReach,
 } from './remote-update.ts'
+import { UpdateLog } from './update-log.ts'
 
 const NONE: ReadonlySet<CellId> = new Set()
 
-/** Updates behind the base after which they are made one; cheap, because they are small. */
-const FOLD_COUNT = 500
 /** Bytes of updates behind the base after which the whole is encoded anew: more than twice the base, and never below this. */
 const REBASE_BYTES = 4 * 1024 * 1024
 
@@ -129,7 +128,7 @@ export class NotebookDocument implements RoomDocument {
   #doc: Y.Doc
   /** What the document was made of, and the updates since: together they are the document. */
   #base: Uint8Array[]
-  #since: Uint8Array[] = []
+  readonly #since = new UpdateLog()
   readonly #cells = new CellList()
   /** Views of deleted cells go with their maps. */
   #views = new WeakMap<CellMap, DocumentCellView>()
@@ -240,13 +239,13 @@ export class NotebookDocument implements RoomDocument {
     this.#cells.reset([])
     this.#views = new WeakMap()
     this.#base = []
-    this.#since = []
+    this.#since.clear()
   }
 
   #view(cell: CellMap): DocumentCellView {
     let view = this.#views.get(cell)
     if (view === undefined) {
-      view = viewOf(cell)
+      view = viewOf(cell, this.#cells.source(cell))
       this.#views.set(cell, view)
     }
     return view
@@ -276,7 +275,7 @@ export class NotebookDocument implements RoomDocument {
     this.#seen = nothingSeen()
     if (update === null) return null
     this.#since.push(update)
-    this.#fold()
+    this.#rebase()
     return { delta, changes, update, ...(metadata ? { metadata: this.metadata } : {}) }
   }
 
@@ -288,7 +287,10 @@ export class NotebookDocument implements RoomDocument {
       const events = told as Event[]
       for (const event of events) {
         const cell = cellAround(event.target, cells)
-        if (cell) this.#views.delete(cell)
+        if (!cell) continue
+        this.#views.delete(cell)
+        // Operations say what they made of it.
+        if (this.#remote) this.#cells.sourceChanged(cell)
       }
       const structural = events.find((event) => (event.target as unknown) === cells)
       if (structural) {
@@ -307,19 +309,17 @@ export class NotebookDocument implements RoomDocument {
     })
   }
 
-  #fold(): void {
-    if (this.#since.length < FOLD_COUNT) return
-    const folded = Y.mergeUpdates(this.#since)
-    if (folded.length > Math.max(REBASE_BYTES, 2 * this.#base.reduce((sum, part) => sum + part.length, 0))) {
-      this.#base = [Y.encodeStateAsUpdate(this.#doc)]
-      this.#since = []
-    } else this.#since = [folded]
+  #rebase(): void {
+    const { size } = this.#since
+    if (size < REBASE_BYTES || size < 2 * this.#base.reduce((sum, part) => sum + part.length, 0)) return
+    this.#base = [Y.encodeStateAsUpdate(this.#doc)]
+    this.#since.clear()
   }
 
   /** Back to the last good state, without what the failed transaction left. */
   #rebuild(): void {
     this.#doc.destroy()
-    const doc = replay([...this.#base, ...this.#since])
+    const doc = replay([...this.#base, ...this.#since.all()])
     this.#views = new WeakMap()
     this.#doc = doc
     this.#observe(doc)

@@ -104,8 +104,8 @@ export function plain(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {}
 }
 
-export function viewOf(cell: CellMap): DocumentCellView {
-  const source = sourceOf(cell).toString()
+/** `source`: the text of the cell. */
+export function viewOf(cell: CellMap, source: string): DocumentCellView {
   const attachments = attachmentsOf(cell)
   return {
     cell_id: idOf(cell),

@@ -47,7 +47,7 @@ export function planOperations(operations: readonly DocumentOperation[], cells: 
     const planned = sources.get(id)
     const cell = cells.find(id)
     if (planned === null || (planned === undefined && cell === undefined)) throw unknownCell(id)
-    return planned ?? (cell === undefined ? '' : sourceOf(cell).toString())
+    return planned ?? (cell === undefined ? '' : cells.source(cell))
   }
   return operations.map((operation) => {
     switch (operation.op) {
@@ -140,9 +140,10 @@ export function perform(
   if (cell === undefined) throw unknownCell(id)
   switch (operation.op) {
     case 'set_source': {
-      const text = sourceOf(cell)
-      const delta = diffText(text.toString(), wellFormed(operation.source))
-      if (delta.length > 0) text.applyDelta(delta)
+      const source = wellFormed(operation.source)
+      const delta = diffText(cells.source(cell), source)
+      if (delta.length > 0) sourceOf(cell).applyDelta(delta)
+      cells.sourceIs(cell, source)
       break
     }
     case 'set_attachments':

@@ -154,8 +154,9 @@ export class Requests {
       const where = rule.channel === 'room' ? 'on the channel of a room, after OPEN' : 'on channel 0'
       throw new RoomdError('invalid_argument', `${method} is asked ${where}`)
     }
+    // No channel has more than its connection. Before the arguments: who may not ask is not told how to.
+    requireScope(this.#port.identity.scope, rule, method)
     if (rule.channel === 'connection') {
-      requireScope(this.#port.identity.scope, rule, method)
       if (this.#port.identity.rooms && rule.bound !== true) {
         throw new RoomdError(
           'forbidden',

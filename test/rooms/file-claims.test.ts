@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../client/sdk/index.ts'
 import type { CellId } from '../../protocol/ids.ts'
+import { roomd } from '../support/command.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { createHome, type TestHome } from '../support/home.ts'
 import { until } from '../support/until.ts'
@@ -34,6 +35,17 @@ test('the second daemon is told who has the file, may look at it, and gets it wh
     message: expect.stringContaining(`pid ${one.pid}`),
     detail: { path, pid: one.pid, home: first.path },
   })
+  // An agent is told the call that does, and the call does.
+  const refused = await roomd(second, ['tool', 'connect_notebook', JSON.stringify({ path })])
+  const { error } = JSON.parse(refused.stdout) as { error: { code: string; next: { arguments: object } } }
+  expect(error).toMatchObject({ code: 'file_active_elsewhere', next: { tool: 'connect_notebook' } })
+  const shown = await roomd(second, ['tool', 'connect_notebook', JSON.stringify(error.next.arguments)])
+  expect(JSON.parse(shown.stdout)).toMatchObject({
+    path,
+    source_state: 'read_only',
+    capabilities: { read: true, mutate: false, execute: false },
+  })
+
   const looking = await other.openRoom({ path }, { scope: 'viewer' })
   expect(looking.state.source).toMatchObject({ state: 'read_only' })
   expect(looking.state.cells.map((cell) => cell.source)).toEqual(['one'])

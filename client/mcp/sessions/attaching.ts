@@ -15,6 +15,7 @@ export async function openBound(
     generation?: number
     signal?: AbortSignal
     mutationId?: number | undefined
+    scope?: 'viewer' | undefined
   },
 ): Promise<{ room: Room; bootId: string }> {
   let wanted = target
@@ -24,6 +25,7 @@ export async function openBound(
       activationGeneration: options.generation,
       mutationId: 'create' in wanted ? options.mutationId : undefined,
       signal: options.signal,
+      scope: options.scope,
     })
     const after = client.daemon?.boot_id
     if (after !== undefined && before === after) return { room, bootId: after }

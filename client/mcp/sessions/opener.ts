@@ -28,9 +28,10 @@ export class Opener {
     this.#raise = raise
   }
 
-  async attach(target: Target, flight: Flight): Promise<Attached> {
+  /** `scope`: only to look, for a file that another daemon writes; absent: all that the connection has. */
+  async attach(target: Target, flight: Flight, scope?: 'viewer'): Promise<Attached> {
     const client = await this.#daemon.for(target)
-    const opened = await this.#bound(client, roomTarget(target), flight)
+    const opened = await this.#bound(client, roomTarget(target), flight, { scope })
     return { ...opened, client, target }
   }
 
@@ -47,7 +48,7 @@ export class Opener {
 
   async attachNew(create: CreateWanted, flight: Flight, mutationId: number | undefined): Promise<Attached> {
     const client = await this.#daemon.local()
-    const opened = await this.#bound(client, { create }, flight, mutationId)
+    const opened = await this.#bound(client, { create }, flight, { mutationId })
     return { ...opened, client, target: { kind: 'id', id: opened.room.id } }
   }
 
@@ -67,10 +68,15 @@ export class Opener {
     return [idKey(room.notebook_id), ...(room.path === null ? [] : [pathKey(canonicalPath(room.path))])]
   }
 
-  async #bound(client: Client, target: RoomTarget, flight: Flight, mutationId?: number) {
+  async #bound(
+    client: Client,
+    target: RoomTarget,
+    flight: Flight,
+    options: { mutationId?: number | undefined; scope?: 'viewer' | undefined },
+  ) {
     this.#raise(client.welcome?.activation_generation ?? 0)
     const generation = flight.takeGeneration()
-    const opened = await openBound(client, target, { generation, signal: flight.signal, mutationId })
+    const opened = await openBound(client, target, { ...options, generation, signal: flight.signal })
     flight.alias(idKey(opened.room.id))
     return { ...opened, generation }
   }

@@ -41,6 +41,8 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined
   /** Upgrade a file of notebook format 3 or older first; if that fails, nothing is connected. */
   readonly convert?: boolean | undefined
+  /** Only to look; absent: all that the connection has. */
+  readonly scope?: 'viewer' | undefined
 }
 
 export interface Disconnected {
@@ -120,13 +122,29 @@ export class Sessions extends Emitter<{ changed: undefined }> {
 
   /** Makes a room the active session. What was active stays so when this fails. */
   async connect(target: Target, options: ConnectOptions = {}): Promise<Connected> {
+    const { scope } = options
+    this.#mustFit(target, scope)
     if (options.convert) await this.#opener.convert(target, options.signal)
     const request = {
       key: keyOf(target),
       aliases: () => this.#opener.aliases(target),
-      attach: async (flight: Flight) => this.#session(await this.#opener.attach(target, flight)),
+      attach: async (flight: Flight) => this.#session(await this.#opener.attach(target, flight, scope)),
     }
     return this.#activated(request, options.signal)
+  }
+
+  /** A session keeps the scope that it was opened with: throws `conflict` when the active one is of this target and has another. */
+  #mustFit(target: Target, scope: 'viewer' | undefined): void {
+    const { active } = this
+    if (!active?.keys.includes(keyOf(target))) return
+    const held = active.room.state.scope
+    const most = active.client.welcome?.scope ?? held
+    if (held === (scope ?? most)) return
+    throw new RoomdError(
+      'conflict',
+      `this notebook is active already with scope ${held}; disconnect_notebook leaves it, then connect again`,
+      { next: { tool: 'disconnect_notebook', arguments: {} } },
+    )
   }
 
   /** Makes a new room and activates it. `mutationId`: see OpenRoomOptions. */

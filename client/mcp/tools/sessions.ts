@@ -29,11 +29,16 @@ export const connectNotebook = defineTool({
       .describe('Id of a notebook that the daemon knows. Never makes a new one.'),
     target: z.string().min(1).max(4096).optional().describe('Path, id or ws(s):// URL.'),
     convert: z.boolean().default(false).describe('Upgrade a file of notebook format 3 or older.'),
+    scope: z
+      .literal('viewer')
+      .optional()
+      .describe('Only to look: for a file that another daemon has open. Default: everything is allowed.'),
   }),
   output: ConnectedShape,
   async run({ sessions, signal }, args) {
     const target = readTarget(sessions, args)
-    return connectedResult(await sessions.connect(target, { signal, convert: args.convert }))
+    const { convert, scope } = args
+    return connectedResult(await sessions.connect(target, { signal, convert, scope }))
   },
 })
 
