@@ -1,4 +1,7 @@
-/** The ledger with real daemons and real clients that are killed. Rounds of the kill test: ROOMD_LEDGER_ROUNDS. */
+/**
+ * The ledger with real daemons, many clients, and processes that are killed. Rounds of the kill test: ROOMD_LEDGER_ROUNDS. Load of C95:
+ * ROOMD_LEDGER_LOAD=full (200 calls of each client on 10,000 sessions; says how long they took).
+ */
 
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -7,8 +10,12 @@ import { connect } from '../../client/sdk/index.ts'
 import { spawnClient } from '../support/client-process.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
+import { fillLedger } from '../support/ledger-fill.ts'
 
 const rounds = Number(process.env.ROOMD_LEDGER_ROUNDS ?? 4)
+
+const load =
+  process.env.ROOMD_LEDGER_LOAD === 'full' ? { sessions: 10_000, calls: 200 } : { sessions: 200, calls: 10 }
 
 /** Rows of the home's store, whatever state the daemon is in. */
 function read<Row>(home: TestHome, sql: string): Row[] {
@@ -76,6 +83,61 @@ test('C94 six processes with ten tags each on one session: all are there, and ca
     await client.close()
     expect(read(home, 'SELECT count(*) AS n FROM ledger_tags WHERE sessions = 1')).toEqual([{ n: 60 }])
   }))
+
+test(
+  'C95 twelve clients with mixed changes on a ledger of many sessions: every one is made, none is refused',
+  () =>
+    withHome(async (home) => {
+      await fillLedger(join(home.places.data, 'roomd.db'), load.sessions)
+      await startDaemon(home)
+      const clients = Array.from({ length: 12 }, (_, i) =>
+        spawnClient(
+          home,
+          `const client = await connect()
+           await heard()
+           const times = []
+           let refused = 0
+           const one = async (tool, params) => {
+             const begun = performance.now()
+             const answer = await client.call(tool, params)
+             times.push(performance.now() - begun)
+             if (!answer.success) refused++
+             return answer
+           }
+           let work = null
+           for (let n = 0; n < ${load.calls}; n++) {
+             const session_id = 'bench-' + ((n * 7919 + ${i} * 31) % ${load.sessions})
+             switch (n % 5) {
+               case 0: await one('session_create', { prompt: 'Use redis', project: 'load' }); break
+               case 1: await one('session_accumulate', { session_id, prompt: 'from ${i} number ' + n }); break
+               case 2: await one('session_tag', { session_id, tags: 'load-${i}-' + n }); break
+               case 3: work = await one('session_add_work_item', { session_id, description: 'load' }); break
+               case 4: await one('session_complete_work_item', { session_id: work.session_id, work_id: work.work_id }); break
+             }
+           }
+           await client.close()
+           say({ refused, times })`,
+        ),
+      )
+      for (const client of clients) client.send('go')
+      const said = (await Promise.all(clients.map((client) => client.next(240_000)))) as Array<{
+        refused: number
+        times: number[]
+      }>
+      expect(said.map(({ refused }) => refused)).toEqual(clients.map(() => 0))
+      const each = (12 * load.calls) / 5
+      const count = (from: string) => read(home, `SELECT count(*) AS n FROM ${from}`)
+      expect(count("ledger_sessions WHERE project = 'load'")).toEqual([{ n: each }])
+      expect(count("ledger_requests WHERE prompt LIKE 'from %'")).toEqual([{ n: each }])
+      expect(count("ledger_tags WHERE name LIKE 'load-%' AND sessions = 1")).toEqual([{ n: each }])
+      expect(count("ledger_work_items WHERE status = 'COMPLETED'")).toEqual([{ n: each }])
+      if (load.calls < 200) return
+      const times = said.flatMap((one) => one.times).sort((a, b) => a - b)
+      const at = (share: number) => `${times[Math.floor(share * times.length)]?.toFixed(1)} ms`
+      console.log(`C95: ${times.length} calls, p50 ${at(0.5)}, p99 ${at(0.99)}`)
+    }),
+  300_000,
+)
 
 test(
   'the daemon killed during finalizing leaves all of it or nothing',

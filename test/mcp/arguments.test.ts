@@ -43,6 +43,20 @@ test('numbers, objects and null given as text are what they say', () => {
   })
 })
 
+test('the ledger takes a boolean for a number, as the server does whose tools it has; a notebook tool does not', () => {
+  expect(read('session_list', { limit: true })).toMatchObject({ limit: 1 })
+  expect(read('session_accumulate', { session_id: 's', complexity: true, context_pct: false })).toMatchObject(
+    {
+      complexity: 1,
+      context_pct: 0,
+    },
+  )
+  expect(read('session_list', { limit: 2.0 })).toMatchObject({ limit: 2 })
+  expect(() => read('session_list', { limit: false })).toThrow('limit')
+  expect(() => read('session_list', { limit: 2.5 })).toThrow('limit')
+  expect(() => read('execute_cell', { cell_id: 'a', timeout_secs: true })).toThrow('timeout_secs')
+})
+
 test('text stays text, whatever it looks like', () => {
   expect(read('create_cell', { source: 'true' })).toMatchObject({ source: 'true' })
   expect(read('send_input', { execution_id: 'e', value: '42' })).toEqual({ execution_id: 'e', value: '42' })

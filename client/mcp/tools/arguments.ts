@@ -14,8 +14,11 @@ export function readArguments(tool: Tool, given: unknown): Record<string, unknow
   for (const [name, value] of Object.entries(args)) {
     // Models send null for what they leave out.
     const schema = tool.input.shape[name] as z.ZodType
-    const read = repair(value, kindsOf(schema))
-    if (read === null && !kindsOf(schema).has('null')) continue
+    const kinds = kindsOf(schema)
+    const asNumber =
+      tool.booleansAsNumbers && typeof value === 'boolean' && !kinds.has('boolean') && kinds.has('number')
+    const read = asNumber ? Number(value) : repair(value, kinds)
+    if (read === null && !kinds.has('null')) continue
     repaired[name] = read
   }
   const parsed = tool.input.safeParse(repaired)

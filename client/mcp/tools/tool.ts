@@ -55,6 +55,8 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> {
   readonly output: z.ZodObject
   /** What to tell who passes an argument that does not exist, by its name. */
   readonly hints?: Readonly<Record<string, string>>
+  /** Takes true and false for 1 and 0, as the Python server does whose tool it is. */
+  readonly booleansAsNumbers?: boolean
   readonly run: (context: ToolContext, args: z.output<Input>) => Promise<ToolResult>
 }
 

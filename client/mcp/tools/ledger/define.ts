@@ -34,6 +34,7 @@ export function ledgerTool<M extends LedgerMethod>(name: M, words: LedgerToolWor
     annotations: words.annotations,
     input: z.strictObject(shape),
     output: result,
+    booleansAsNumbers: true,
     async run({ daemon, mutations, signal, record }, args) {
       const client = await daemon.local()
       const structured = (await client.call(name, args as MethodParams<M>, {
