@@ -269,7 +269,7 @@ export class RoomRegistry implements Rooms {
     return { rooms: rooms.length, kernels_kept: kept }
   }
 
-  /** Rooms without peers, reservations, kernel or pending changes leave memory: too old, or beyond the newest 64. */
+  /** Rooms without peers, reservations, kernel or anything unsaved leave memory: too old, or beyond the newest 64. */
   sweep(): void {
     const now = this.context.clock.now()
     for (const room of this.resident.values()) {
@@ -280,7 +280,7 @@ export class RoomRegistry implements Rooms {
       }
     }
     const unused = [...this.resident.values()]
-      .filter((room) => room.unused && !room.source.busy)
+      .filter((room) => room.unused && !room.source.busy && !room.source.unsettled)
       .sort((a, b) => b.record.touched_at - a.record.touched_at)
     unused.forEach((room, i) => {
       if (i >= RESIDENT_ROOMS || now - room.record.touched_at > RESIDENT_MS) this.#drop(room, 'unused')

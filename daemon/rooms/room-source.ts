@@ -66,6 +66,16 @@ export class RoomSource {
     return this.#working > 0 || this.autosave.pending
   }
 
+  /**
+   * Room and file differ, and nothing will mend that by itself: a conflict that nobody has settled, a file that is no notebook
+   * now, edits that are not saved by themselves. The room stays in memory, where lists show it and the watch goes on.
+   */
+  get unsettled(): boolean {
+    const { path, source, doc_seq, saved_doc_seq } = this.#room.record
+    if (path === null) return false
+    return source.state === 'conflict' || source.state === 'modified_outside' || doc_seq !== saved_doc_seq
+  }
+
   /** Claims the file, takes what happened to it while nobody watched, and watches it from now on. */
   async open(): Promise<void> {
     const other = await this.#acquire()

@@ -32,14 +32,21 @@ export async function storeNewRoom(
     await store.write([insertRecord(record), ...made.rows, ...snapshot, ...taken.statements, ...rows])
     return
   }
-  const under = [store.write([insertRecord({ ...record, path: null })])]
+  const under: Promise<void>[] = []
+  const handOver = (unit: readonly Statement[]): void => {
+    const written = store.write([...unit])
+    // Awaited below; until then it is nobody's, and must not count as unhandled.
+    written.catch(() => {})
+    under.push(written)
+  }
   try {
+    handOver([insertRecord({ ...record, path: null })])
     for (const piece of cut(outputs)) {
       await turn()
-      under.push(store.write(executions.takeFileOutputs(piece).statements))
+      handOver(executions.takeFileOutputs(piece).statements)
     }
     await turn()
-    under.push(store.write([...made.rows]))
+    handOver(made.rows)
     await Promise.all(under)
     await store.write([...snapshot, updateBinding(record), ...rows])
   } catch (error) {
