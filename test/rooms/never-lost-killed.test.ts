@@ -164,8 +164,8 @@ class World {
     const before = readFileSync(this.#path, 'utf8')
     const file = JSON.parse(before) as { cells: FileCell[] }
     change(file.cells)
-    if (readFileSync(this.#path, 'utf8') !== before) return this.#change(change)
-    this.#store(file)
+    if (readFileSync(this.#path, 'utf8') === before) this.#store(file)
+    else this.#change(change)
   }
 
   #read(): { cells: FileCell[] } {
