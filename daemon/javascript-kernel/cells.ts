@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import vm from 'node:vm'
 import type { Program } from 'acorn'
+import { quietImports } from './quiet-imports.ts'
 import { rewriteCell } from './rewrite.ts'
 import { lookup, type Position } from './source-positions.ts'
 import { CellSyntaxError, parseCell, walk } from './syntax-tree.ts'
@@ -35,6 +36,7 @@ const known = new Map<string, KnownCell>()
  * SyntaxError for what only V8 finds.
  */
 export function compileCell(source: string, name: string): CompiledCell {
+  quietImports()
   const parsed = parseAny(source)
   const rewritten = rewriteCell(parsed.code, parsed.program)
   // A file in the working directory, as far as imports are concerned.

@@ -166,6 +166,14 @@ describe('modules', () => {
     expect(await kernel.value(code)).toBe(expected)
   })
 
+  test('importing warns of nothing; what a cell does that is experimental is told', async () => {
+    await kernel.value('(await import("node:os")).EOL')
+    await kernel.execute('process.emitWarning("of the cell", "ExperimentalWarning")')
+    const told = () => streamText(kernel.log, 'stderr') + kernel.stderr
+    await kernel.until(() => told().includes('ExperimentalWarning: of the cell'))
+    expect(told().split('ExperimentalWarning').length - 1).toBe(1)
+  })
+
   test('a name that a module does not export is an error', async () => {
     const { reply } = await kernel.execute('import { missing } from "./local.mjs"')
     expect(reply).toMatchObject({ ename: 'SyntaxError' })

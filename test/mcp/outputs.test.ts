@@ -28,7 +28,10 @@ test('a large output is shown by both ends; full_output gives all of it, in part
       and_run: true,
     })
     const { execution, cell } = made.structured as {
-      execution: { execution_id: string; outputs: { text: { size: number; head: string; tail: string } }[] }
+      execution: {
+        execution_id: string
+        outputs: { text: { blob: string; size: number; head: string; tail: string } }[]
+      }
       cell: { cell_id: string }
     }
     const whole = Array.from({ length: 200_000 }, (_, i) => `line ${i}\n`).join('')
@@ -36,6 +39,9 @@ test('a large output is shown by both ends; full_output gives all of it, in part
     expect(long?.size).toBe(whole.length)
     expect(whole.startsWith(long?.head ?? '-')).toBe(true)
     expect(whole.endsWith(long?.tail ?? '-')).toBe(true)
+    // What `blob` names is a resource with all of it.
+    const { contents } = await child.client.readResource({ uri: long?.blob ?? '' })
+    expect((contents[0] as { text: string }).text === whole).toBe(true)
     expect(Buffer.byteLength(made.text)).toBeLessThan(10 * 1024)
     expect(made.text).toMatch(/characters left out: get_results \{"execution_id": "/)
     expect(made.text.trimEnd().endsWith('line 199999')).toBe(true)

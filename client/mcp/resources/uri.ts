@@ -38,6 +38,11 @@ export function cellUri(notebookId: string, cellId: string): string {
   return `${cellsUri(notebookId)}/${encodeURIComponent(cellId)}`
 }
 
+/** `index` counts the outputs of the execution from 0. */
+export function outputUri(executionId: string, index: number): string {
+  return `roomd://executions/${encodeURIComponent(executionId)}/outputs/${index}`
+}
+
 /** null: no resource of ours. */
 export function parseUri(uri: string): ResourceName | null {
   const found = /^roomd:\/\/(notebooks|executions)(?:\/(.*))?$/.exec(uri)

@@ -5,6 +5,7 @@
 import { isBinaryMime } from '../../../protocol/mime.ts'
 import type { Execution, Output } from '../../../protocol/notebook.ts'
 import type { Client } from '../../sdk/client.ts'
+import { outputUri } from '../resources/uri.ts'
 import { cutToBytes } from './model-text.ts'
 import { isBlobRef, structuredOutput } from './structured.ts'
 
@@ -37,7 +38,7 @@ export async function fullOutput(
     const mime = mainMime(output)
     if (output.output_type === 'display_data' || output.output_type === 'execute_result') {
       if (mime === undefined) {
-        outputs.push(structuredOutput(output))
+        outputs.push(structuredOutput(output, { blob: outputUri(execution.execution_id, index) }))
         continue
       }
     }

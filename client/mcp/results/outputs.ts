@@ -5,6 +5,7 @@
 import { isBinaryMime } from '../../../protocol/mime.ts'
 import type { Execution, ExecutionSummary, MimeBundle, Output } from '../../../protocol/notebook.ts'
 import type { Client } from '../../sdk/client.ts'
+import { outputUri } from '../resources/uri.ts'
 import { type ContentBlock, text } from './content.ts'
 import { count, cutToBytes, OUTPUT_TEXT, plain, shorten, sizeOf } from './model-text.ts'
 import { drawSvg, SOURCE_BYTES, showPicture } from './pictures.ts'
@@ -157,10 +158,6 @@ export class OutputBlocks {
       () => null,
     )
   }
-}
-
-export function outputUri(executionId: string, index: number): string {
-  return `roomd://executions/${executionId}/outputs/${index}`
 }
 
 function leftOut(omitted: number, execution: Pick<ExecutionSummary, 'execution_id'> | null): string {

@@ -1,6 +1,6 @@
 /**
- * Structured forms: executions, cells and outputs as `structuredContent` has them. Text over 8 KiB is head and tail with its size;
- * binary values are named by digest and size, never carried.
+ * Structured forms: executions, cells and outputs as `structuredContent` has them. Text over 8 KiB is head and tail with its size and, in
+ * `blob`, the resource that gives all of it; binary values are named by digest and size, never carried.
  */
 import { createHash } from 'node:crypto'
 import { isBinaryMime } from '../../../protocol/mime.ts'
@@ -13,6 +13,7 @@ import {
   type Output,
   type TextValue,
 } from '../../../protocol/notebook.ts'
+import { outputUri } from '../resources/uri.ts'
 import { cutToBytes, lastBytes } from './model-text.ts'
 
 type Plain = Record<string, unknown>
@@ -23,19 +24,51 @@ const END = 4 * 1024
 /** `whole`: long texts stay as they are. */
 export interface StructuredOptions {
   readonly whole?: boolean
+  /** URI of the resource that has all of the text; absent: only the tool that was called gives it, with full_output. */
+  readonly blob?: string
 }
 
+/** A long text as results have it. */
+type ShownText = string | (Omit<Exclude<TextValue, string>, 'blob'> & { readonly blob?: string })
+
 /** A text, or its two ends when it is long. */
-export function longText(text: string, { whole = false }: StructuredOptions = {}): TextValue {
+export function longText(text: string, { whole = false, blob }: StructuredOptions = {}): ShownText {
   if (whole) return text
   const size = Buffer.byteLength(text)
   if (size <= INLINE_LIMIT) return text
-  return { size, chars: text.length, head: cutToBytes(text, END), tail: lastBytes(text, END) }
+  return {
+    ...(blob === undefined ? {} : { blob }),
+    size,
+    chars: text.length,
+    head: cutToBytes(text, END),
+    tail: lastBytes(text, END),
+  }
 }
 
 /** The mirror keeps more of a stream's end than a result needs. */
-function trimmed(long: Exclude<TextValue, string>): TextValue {
-  return { ...long, head: cutToBytes(long.head, END), tail: lastBytes(long.tail, END) }
+function trimmed(long: Exclude<TextValue, string>, options: StructuredOptions): ShownText {
+  const { size, chars, head, tail, blob = options.blob } = long
+  return {
+    ...(blob === undefined ? {} : { blob }),
+    size,
+    chars,
+    head: cutToBytes(head, END),
+    tail: lastBytes(tail, END),
+  }
+}
+
+/** Outputs of an execution, in its order; null: of none, as in a file that was never run here. */
+export function structuredOutputs(
+  executionId: string | null,
+  outputs: readonly Output[],
+  options: StructuredOptions = {},
+): Plain[] {
+  return outputs.map((output, index) =>
+    structuredOutput(
+      output,
+      executionId === null ? options : { ...options, blob: outputUri(executionId, index) },
+    ),
+  )
 }
 
 export function structuredOutput(output: Output, options: StructuredOptions = {}): Plain {
@@ -44,7 +77,8 @@ export function structuredOutput(output: Output, options: StructuredOptions = {}
       return {
         output_type: 'stream',
         name: output.name,
-        text: typeof output.text === 'string' ? longText(output.text, options) : trimmed(output.text),
+        text:
+          typeof output.text === 'string' ? longText(output.text, options) : trimmed(output.text, options),
       }
     case 'error':
       return { ...output, traceback: output.traceback.map((line) => cutToBytes(line, INLINE_LIMIT)) }
@@ -53,7 +87,10 @@ export function structuredOutput(output: Output, options: StructuredOptions = {}
       return {
         output_type: output.output_type,
         data: Object.fromEntries(
-          Object.entries(output.data).map(([mime, value]) => [mime, structuredValue(mime, value, options)]),
+          Object.entries(output.data).map(([mime, value]) => [
+            mime,
+            structuredValue(mime, value, { whole: options.whole ?? false }),
+          ]),
         ),
         metadata: output.metadata,
         ...(output.output_type === 'execute_result' ? { execution_count: output.execution_count } : {}),
@@ -84,7 +121,7 @@ function structuredValue(mime: string, value: unknown, options: StructuredOption
 export function structuredExecution(
   execution: ExecutionSummary | Execution,
   outputs: readonly Plain[] | null = 'outputs' in execution
-    ? execution.outputs.map((output) => structuredOutput(output))
+    ? structuredOutputs(execution.execution_id, execution.outputs)
     : null,
 ): Plain {
   const { execution_id, cell_id, status, execution_count, truncated, started_at, finished_at } = execution
@@ -117,7 +154,7 @@ export function structuredCell(
     source: longText(cell.source, options),
     ...(Object.keys(cell.metadata).length === 0 ? {} : { metadata: cell.metadata }),
     ...executionOf(execution),
-    outputs: options.outputs ?? cell.outputs.map((output) => structuredOutput(output, options)),
+    outputs: options.outputs ?? structuredOutputs(execution?.execution_id ?? null, cell.outputs, options),
   }
 }
 
