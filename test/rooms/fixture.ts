@@ -11,11 +11,11 @@ import type { PeerChannel, RequestContext } from '../../daemon/rooms/seam.ts'
 import { openStore } from '../../daemon/store/open.ts'
 import type { Store } from '../../daemon/store/store.ts'
 import { Open } from '../../protocol/channels.ts'
-import type { Clock } from '../../protocol/clock.ts'
 import { decode } from '../../protocol/codec.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { ClientInstance, type MutationId } from '../../protocol/ids.ts'
 import { resolvePlaces } from '../../protocol/places.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 
 export interface Told {
   readonly type: FrameType
@@ -47,33 +47,6 @@ export class RememberingChannel implements PeerChannel {
 
   of(type: FrameType): unknown[] {
     return this.told.filter((t) => t.type === type).map((t) => t.value)
-  }
-}
-
-export class ManualClock implements Clock {
-  #now = 1_800_000_000_000
-  #timers = new Set<{ at: number; task: () => void }>()
-
-  now(): number {
-    return this.#now
-  }
-
-  after(ms: number, task: () => void): () => void {
-    const timer = { at: this.#now + ms, task }
-    this.#timers.add(timer)
-    return () => this.#timers.delete(timer)
-  }
-
-  advance(ms: number): void {
-    const until = this.#now + ms
-    for (;;) {
-      const due = [...this.#timers].filter((t) => t.at <= until).sort((a, b) => a.at - b.at)[0]
-      if (!due) break
-      this.#timers.delete(due)
-      this.#now = due.at
-      due.task()
-    }
-    this.#now = until
   }
 }
 
@@ -115,7 +88,7 @@ export async function makeRooms(wrap: (store: Store) => Store = (store) => store
   const log = pino({ level: 'silent' })
   const file = join(folder, 'roomd.db')
   const store = await openStore({ file, log })
-  const clock = new ManualClock()
+  const clock = new ManualClock(1_800_000_000_000)
   const worker = new DocumentWorker(file)
   const blobs = openBlobs(join(folder, 'blobs'))
   const registries: RoomRegistry[] = []

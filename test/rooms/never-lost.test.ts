@@ -7,7 +7,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { RoomRegistry } from '../../daemon/rooms/registry.ts'
 import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
-import { ManualClock, makeRooms, opening, RememberingChannel, type RoomsFixture } from './fixture.ts'
+import { ManualClock } from '../support/manual-clock.ts'
+import { makeRooms, opening, RememberingChannel, type RoomsFixture } from './fixture.ts'
 
 const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 12)
 
@@ -187,7 +188,7 @@ class World {
         return
       case 'crash': {
         // The clock of what died stands still, so that it does nothing any more.
-        this.#clock = new ManualClock()
+        this.#clock = new ManualClock(1_800_000_000_000)
         this.#rooms = this.#fixture.again(undefined, this.#clock)
         await this.attach()
         return

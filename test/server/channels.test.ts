@@ -2,9 +2,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType, INITIAL_CREDIT, MAX_QUEUED_CHANNEL } from '../../protocol/frames.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { until } from '../support/until.ts'
 import { startServer, type TestClient, type TestServer } from './harness.ts'
-import { ManualClock } from './manual-clock.ts'
 import { deferred } from './scripted-rooms.ts'
 
 let running: TestServer | undefined
@@ -340,7 +340,7 @@ test('a flooded channel refuses, tells when it takes more, and takes nothing onc
 })
 
 test('a client that only listens counts as alive as long as its connection is', async () => {
-  const clock = new ManualClock()
+  const clock = new ManualClock(1_700_000_000_000)
   const server = await start({ clock })
   const client = await server.connect()
   await client.opened(1)
