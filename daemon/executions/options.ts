@@ -33,7 +33,7 @@ export const defaultLimits: ExecutionLimits = {
   questionMs: 25,
   interruptMs: 5_000,
   hangMs: 10_000,
-  sliceUnits: 512 * 1024,
+  sliceUnits: 256 * 1024,
 }
 
 export interface ExecutionsOptions {

@@ -38,7 +38,7 @@ export interface EventStreamOptions {
 }
 
 /** Sent and not acknowledged, at most; what the daemon may have to hold. A single event may be larger. */
-const WINDOW_BYTES = 32 * 1024 * 1024
+const WINDOW_BYTES = 2 * 1024 * 1024
 const READ_BYTES = 512 * 1024
 const FLUSH_BYTES = 512 * 1024
 /** What the disk may hold when the kernel cannot be stopped; and memory, when the disk refuses as well. */

@@ -35,17 +35,15 @@ export async function* benchFlood(): AsyncGenerator<Figure> {
     const env = { JUPYTER_PATH: join(home.work, 'jupyter') }
     const daemon = await startDaemon(home, env)
     const client = await connect({ env: home.env, label: 'bench' })
-    const other = await connect({ env: home.env, label: 'other room' })
-    const quiet = await other.openRoom({ create: { kernel: 'javascript' } })
-    await (await quiet.execute({ code: '1' })).done
+    const neighbour = await spawnNeighbour(home)
 
-    const synthetic = await flooded(home, client, 'synthetic', daemon.pid, quiet)
+    const synthetic = await flooded(home, client, 'synthetic', daemon.pid, neighbour)
     const text = await synthetic.rate(`${MEGABYTES * 10} ${MEGABYTES * MB}`)
     yield figure('flood/synthetic', text, 'MB/s', null, { min: 100 })
     yield* await synthetic.end('synthetic')
 
     if (has('Python kernel')) {
-      const python = await flooded(home, client, 'python3', daemon.pid, quiet)
+      const python = await flooded(home, client, 'python3', daemon.pid, neighbour)
       const bare = await bareKernelClient(python.connectionFile)
       for (const [name, code] of Object.entries(shapes)) {
         const ours: number[] = []
@@ -60,17 +58,23 @@ export async function* benchFlood(): AsyncGenerator<Figure> {
         yield figure(`flood/${name}`, percentile(ours, 0.5), 'MB/s', reference, { min: 0.9 })
       }
       bare.close()
-      yield await python.interrupt(`while True: print('${'x'.repeat(99)}')`)
+      yield* await python.interrupt(`'${'x'.repeat(99)}'`)
       yield* await python.end('ipykernel')
     }
-    await Promise.all([client.close(), other.close()])
+    await Promise.all([client.close(), neighbour.kill9()])
   } finally {
     await home.dispose()
   }
 }
 
 /** A room with its peers, watched. */
-async function flooded(home: TestHome, client: Client, kernel: string, daemonPid: number, quiet: Room) {
+async function flooded(
+  home: TestHome,
+  client: Client,
+  kernel: string,
+  daemonPid: number,
+  neighbour: ClientProcess,
+) {
   const room = await client.openRoom({ create: { kernel } })
   const first = await (await room.execute({ code: kernel === 'synthetic' ? '0 0' : '1' })).done
   const { kernel: running } = room.state
@@ -80,7 +84,8 @@ async function flooded(home: TestHome, client: Client, kernel: string, daemonPid
   const pids = [daemonPid, running.host_pid]
   const before = memoryOf(pids)
   let peak = before
-  const waits: number[] = []
+  neighbour.send('begin')
+  await neighbour.next()
 
   /** Watches until `work` is over. */
   async function watched<T>(work: Promise<T>): Promise<T> {
@@ -89,11 +94,8 @@ async function flooded(home: TestHome, client: Client, kernel: string, daemonPid
       over = true
     })
     while (!over) {
-      const start = performance.now()
-      await quiet.call('get_cells', { count: 1 })
-      waits.push(performance.now() - start)
       peak = Math.max(peak, memoryOf(pids))
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await new Promise((resolve) => setTimeout(resolve, 10))
     }
     return done
   }
@@ -110,19 +112,35 @@ async function flooded(home: TestHome, client: Client, kernel: string, daemonPid
     connectionFile: join(home.places.state, 'kernels', running.kernel_id, 'connection.json'),
     /** MB a second from the request to the terminal event at a peer. */
     rate: (code: string) => watched(run(code)),
-    async interrupt(code: string): Promise<Figure> {
-      const times: number[] = []
+    /**
+     * From the request to interrupt until the loop has stopped (the kernel says when, on the same machine's clock), and until all that it
+     * had printed by then has been taken in and the end is told.
+     */
+    async interrupt(line: string): Promise<Figure[]> {
+      const code = `import time\ntry:\n  while True: print(${line})\nexcept KeyboardInterrupt: print('stopped at', time.time() * 1000)`
+      const stops: number[] = []
+      const ends: number[] = []
       for (let i = 0; i < 5; i++) {
         const run = await room.execute({ code })
         await until('the flood', () => (room.state.execution(run.id)?.outputs.length ?? 0) > 0)
-        const start = performance.now()
+        const asked = Date.now()
         await room.interrupt()
         await run.done
-        times.push(performance.now() - start)
+        ends.push(Date.now() - asked)
+        const last = room.state.execution(run.id)?.outputs.at(-1)
+        const text = last?.output_type === 'stream' ? last.text : ''
+        const stopped = /stopped at ([\d.]+)/.exec(typeof text === 'string' ? text : text.tail)?.[1]
+        if (stopped === undefined) throw new Error('the loop did not say when it stopped')
+        stops.push(Number(stopped) - asked)
       }
-      return figure('flood/interrupt', percentile(times, 0.5), 'ms', null, { max: 250 })
+      return [
+        figure('flood/interrupt', percentile(stops, 0.5), 'ms', null, { max: 250 }),
+        figure('flood/interrupt-told', percentile(ends, 0.5), 'ms', null, { max: 250 }),
+      ]
     },
     async end(name: string): Promise<Figure[]> {
+      neighbour.send('take')
+      const waits = (await neighbour.next(30_000)) as number[]
       await peers.kill9()
       await room.call('shutdown_kernel', {})
       await room.close()
@@ -132,6 +150,35 @@ async function flooded(home: TestHome, client: Client, kernel: string, daemonPid
       ]
     },
   }
+}
+
+/** Somebody at work in another room, in a process of its own: how long each of its requests takes, from `begin` to `take`. */
+async function spawnNeighbour(home: TestHome): Promise<ClientProcess> {
+  const neighbour = spawnClient(
+    home,
+    `
+  const client = await connect({ label: 'other room' })
+  const room = await client.openRoom({ create: { kernel: 'javascript' } })
+  await (await room.execute({ code: '1' })).done
+  let waits = []
+  const work = async () => {
+    for (;;) {
+      const start = performance.now()
+      await room.call('get_cells', { count: 1 })
+      waits.push(performance.now() - start)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  }
+  work()
+  say('ready')
+  for (;;) {
+    if ((await heard()) === 'take') say(waits)
+    else say('begun')
+    waits = []
+  }`,
+  )
+  await neighbour.next(60_000)
+  return neighbour
 }
 
 /** All peers but the one that measures, in a process of their own. */
