@@ -56,13 +56,20 @@ function buildProgram(act: Act): Command {
     .usage('COMMAND [options]')
     .exitOverride()
     .configureHelp({ sortSubcommands: false })
-    .showHelpAfterError('(roomd COMMAND --help tells more)')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'roomd: ')) })
   daemonCommands(program, act)
   notebookCommands(program, act)
   projectCommands(program, act)
   agentCommands(program, act)
   sessionCommands(program, act)
+  pointToHelp(program, 'roomd')
   return program
+}
+
+/** What is wrong with a command line is followed by the help that fits it. */
+function pointToHelp(command: Command, words: string): void {
+  command.showHelpAfterError(`  next: ${words} --help`)
+  for (const sub of command.commands) pointToHelp(sub, `${words} ${sub.name()}`)
 }
 
 function daemonCommands(program: Command, act: Act): void {
@@ -471,7 +478,10 @@ function sessionCommands(program: Command, act: Act): void {
     )
 
   command(session, 'import', 'take over sessions of mcp-session-mgr; may be repeated')
-    .option('--root <dir>', 'folder that holds them; default: the usual places')
+    .option(
+      '--root <dir>',
+      'folder that holds them; default: where mcp-session-mgr keeps them, under ~/.claude',
+    )
     .action((options: JsonOption & { root?: string }) =>
       act(json(options), async (c) =>
         (await import('./commands/session-import.ts')).run(c, { root: options.root }),
@@ -490,10 +500,8 @@ function sessionCommands(program: Command, act: Act): void {
   session
     .command('hook')
     .description("one event of an agent's hooks, JSON on stdin; never blocks, always ends with 0")
-    .argument('<event>', 'name of the event, such as UserPromptSubmit')
-    .action((event: string) =>
-      act(false, async () => (await import('./hook/hook-command.ts')).runHook(event)),
-    )
+    .argument('[event]', 'name of the event, such as UserPromptSubmit; default: hook_event_name of the input')
+    .action((event = '') => act(false, async () => (await import('./hook/hook-command.ts')).runHook(event)))
 }
 
 function command(program: Command, name: string, description: string): Command {

@@ -63,7 +63,9 @@ const day = [
 ]
 
 async function send(home: TestHome, [event, input]: readonly [string, object]) {
-  const result = await roomd(home, ['session', 'hook', event], { input: JSON.stringify(input) })
+  // Stop is named by the input alone.
+  const named = event === 'Stop' ? [] : [event]
+  const result = await roomd(home, ['session', 'hook', ...named], { input: JSON.stringify(input) })
   expect([event, result.code]).toEqual([event, 0])
   return result
 }
@@ -203,6 +205,8 @@ test('what is no event costs nothing: no JSON, no object, no session, a spool th
       const result = await roomd(home, ['session', 'hook', 'UserPromptSubmit'], { input })
       expect([input, result.code, result.stdout]).toEqual([input, 0, ''])
     }
+    const nameless = await roomd(home, ['session', 'hook'], { input: '{"session_id": "s"}' })
+    expect([nameless.code, nameless.stdout]).toEqual([0, ''])
     mkdirSync(home.places.hookSpool, { recursive: true })
     writeFileSync(join(home.places.hookSpool, '0-torn.json'), '{"event": ')
     await startDaemon(home)

@@ -21,14 +21,14 @@ const LARGEST_INPUT = 64 * 1024 * 1024
 const KEPT_TEXT = 4_000
 const LOG_BYTES = 1024 * 1024
 
-/** Resolves when the event is with the daemon or in the spool, or is told to be lost. Never rejects. */
+/** `event`: its name; empty, the input's. Resolves when the event is with the daemon or in the spool, or is told to be lost. Never rejects. */
 export async function runHook(event: string, env: Environment = process.env): Promise<0> {
   let places: Places | null = null
   try {
     places = resolvePlaces(env)
     await handle(event, places)
   } catch (error) {
-    note(places, `the event ${event} is lost: ${(error as Error).message}`)
+    note(places, `the event${event === '' ? '' : ` ${event}`} is lost: ${(error as Error).message}`)
   }
   return 0
 }
@@ -36,11 +36,16 @@ export async function runHook(event: string, env: Environment = process.env): Pr
 async function handle(name: string, places: Places): Promise<void> {
   const input = readInput(await readStdin())
   if (typeof input === 'string') {
-    note(places, `the event ${name} is lost: ${input}`)
+    note(places, `the event${name === '' ? '' : ` ${name}`} is lost: ${input}`)
+    return
+  }
+  const named = name === '' ? input.hook_event_name : name
+  if (typeof named !== 'string' || named === '') {
+    note(places, 'an event is lost: neither the command line nor hook_event_name says which one it is')
     return
   }
   const event: HookEvent = {
-    event: name.slice(0, 100),
+    event: named.slice(0, 100),
     event_id: randomUUID(),
     at: Date.now(),
     input: shortened(input),
@@ -54,7 +59,7 @@ async function handle(name: string, places: Places): Promise<void> {
     spoolEvent(places.hookSpool, event)
     note(
       places,
-      `no daemon took the event ${name} (${(error as Error).message}); it is kept for the next one`,
+      `no daemon took the event ${event.event} (${(error as Error).message}); it is kept for the next one`,
     )
   }
 }
