@@ -7,7 +7,8 @@
  * POSIX means and is a few microseconds long.
  */
 import { createHash, randomBytes, webcrypto } from 'node:crypto'
-import { type FileHandle, open, readdir, readFile, realpath, rename, stat, unlink } from 'node:fs/promises'
+import { renameSync, statSync } from 'node:fs'
+import { type FileHandle, open, readdir, readFile, realpath, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
 
@@ -80,8 +81,7 @@ export async function saveFile(
       await handle.close()
     }
     reached('synced')
-    await checkUnchanged(target, request)
-    await rename(temporary, target)
+    await replaceUnchanged(temporary, target, request)
     renamed = true
     reached('renamed')
     await syncFolder(folder)
@@ -118,6 +118,26 @@ async function resolveTarget(path: string): Promise<string> {
   } catch (thrown) {
     throw fileError(path, thrown, 'written')
   }
+}
+
+/**
+ * Compares the bytes once more and renames. Reading takes turns of the loop, in which others write; so the file is asked at once
+ * before the rename, in the same turn, whether it is still the one that was read.
+ */
+async function replaceUnchanged(temporary: string, target: string, request: SaveRequest): Promise<void> {
+  for (;;) {
+    const read = versionOf(target)
+    await checkUnchanged(target, request)
+    if (versionOf(target) !== read) continue
+    renameSync(temporary, target)
+    return
+  }
+}
+
+/** Names what stands at a path now, without reading it: another whenever it was written or replaced. */
+function versionOf(path: string): string {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found ? [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join(' ') : 'none'
 }
 
 async function checkUnchanged(target: string, request: SaveRequest): Promise<void> {

@@ -12,7 +12,7 @@ import { startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
 import { until } from '../support/until.ts'
 
-const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 2)
+const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 1)
 /** Edits that are under way when the daemon is killed. */
 const AT_ONCE = 8
 
