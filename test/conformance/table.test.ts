@@ -14,10 +14,10 @@ const rows = lines.flatMap((line, i) => {
   return [{ scenario: scenario.trim(), where: where.trim() }]
 })
 
-/** Titles of the tests in a file, as they are written there. */
+/** Titles of the tests in a file, as they are written there; those of a suite that many run are its scenarios. */
 function titles(file: string): string[] {
   const source = readFileSync(fileURLToPath(new URL(file, root)), 'utf8')
-  return [...source.matchAll(/\btest(?:\.each\([^)]*\))?\(\s*(['"`])(.*?)\1,/gs)].map(
+  return [...source.matchAll(/\b(?:test|scenario)(?:\.each\([^)]*\))?\(\s*(['"`])(.*?)\1,/gs)].map(
     (match) => match[2] ?? '',
   )
 }
