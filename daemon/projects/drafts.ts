@@ -12,7 +12,7 @@ import type { Pool } from './pool.ts'
 import type { Project } from './project.ts'
 import { otherKernel } from './rooms-of-project.ts'
 import type { Tier, TierRoom } from './tier.ts'
-import { updateWorkspace } from './workspace-rows.ts'
+import { updateContent } from './workspace-rows.ts'
 
 export const LEASE_MS = 15 * 60_000
 
@@ -22,6 +22,8 @@ export class Drafts {
   readonly #poolOf: (project: Project) => Pool
   /** Cancels the end of a lease. */
   readonly #leases = new Map<NotebookId, () => void>()
+  /** Rises whenever somebody comes to a draft: what was begun before because nobody was there is not gone on with. */
+  readonly #turns = new WeakMap<TierRoom, number>()
 
   constructor(context: ProjectsContext, tier: Tier, poolOf: (project: Project) => Pool) {
     this.#context = context
@@ -49,7 +51,7 @@ export class Drafts {
       })
       .sort((a, b) => b.room.record.created_at - a.room.record.created_at)
     const draft = own[0] ?? null
-    if (draft) this.#endLease(draft.id)
+    if (draft) this.#endLease(draft)
     return draft
   }
 
@@ -61,7 +63,7 @@ export class Drafts {
 
   peersChanged(tier: TierRoom): void {
     if (tier.room.record.state !== 'draft' || tier.leaving || tier.room.peers.size > 0) {
-      this.#endLease(tier.id)
+      this.#endLease(tier)
       return
     }
     if (this.#leases.has(tier.id)) return
@@ -80,13 +82,13 @@ export class Drafts {
       }),
     )
     // Told to the store for who reads it; what counts is the timer, and drafts do not survive the process.
-    this.#context.store.write([updateWorkspace(tier.workspace)]).catch((error: unknown) => {
+    this.#context.store.write([updateContent(tier.workspace)]).catch((error: unknown) => {
       this.#context.log.warn({ room: tier.id, reason: messageOf(error) }, 'a lease was not written')
     })
   }
 
   graduated(notebookId: NotebookId): void {
-    this.#endLease(notebookId)
+    this.#cancelLease(notebookId)
   }
 
   /** Something lies in its workspace that is not the project's. */
@@ -98,17 +100,23 @@ export class Drafts {
   async expire(tier: TierRoom): Promise<void> {
     const { steps } = this.#context
     if (!this.#abandoned(tier)) return
+    const turn = this.#turn(tier)
+    /** Its owner may have claimed it again while we looked, or been in it. */
+    const still = (): boolean => this.#turn(tier) === turn && this.#abandoned(tier)
     const reusable = await steps.wait('expire: look', () => this.#reusable(tier))
-    if (!this.#abandoned(tier)) return
+    await steps.wait('expire: leave', async () => {
+      if (still()) await this.#leave(tier, reusable)
+    })
+  }
+
+  /** Where it goes is settled before the first wait: nobody can come to it in between. */
+  async #leave(tier: TierRoom, reusable: boolean): Promise<void> {
     const { project } = tier
     const pool = project && reusable ? this.#poolOf(project) : null
     const place = pool?.place(tier) ?? null
-    if (place === null) {
-      await steps.wait('expire: discard', () => this.#tier.discard(tier, 'nobody was in it for 15 minutes'))
-      return
-    }
+    if (place === null) return this.#tier.discard(tier, 'nobody was in it for 15 minutes')
     try {
-      await steps.wait('expire: pool', () => this.#tier.backToPool(tier, place.slot))
+      await this.#tier.backToPool(tier, place.slot)
     } catch (error) {
       pool?.forget(tier)
       throw error
@@ -120,9 +128,18 @@ export class Drafts {
     this.#leases.clear()
   }
 
-  #endLease(notebookId: NotebookId): void {
+  #endLease(tier: TierRoom): void {
+    this.#turns.set(tier, this.#turn(tier) + 1)
+    this.#cancelLease(tier.id)
+  }
+
+  #cancelLease(notebookId: NotebookId): void {
     this.#leases.get(notebookId)?.()
     this.#leases.delete(notebookId)
+  }
+
+  #turn(tier: TierRoom): number {
+    return this.#turns.get(tier) ?? 0
   }
 
   #abandoned(tier: TierRoom): boolean {

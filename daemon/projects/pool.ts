@@ -239,9 +239,13 @@ export class Pool {
       }
       throw error
     }
-    // Somebody joined: it is theirs.
-    if (this.#slots.get(slot) !== tier || tier.room.record.state !== 'warming') return
-    await steps.wait('warm: pool', () => this.#tier.enterPool(tier))
+    const entered = await steps.wait('warm: pool', async () => {
+      // Somebody joined: it is theirs.
+      if (this.#slots.get(slot) !== tier || tier.room.record.state !== 'warming') return false
+      await this.#tier.enterPool(tier)
+      return true
+    })
+    if (!entered) return
     this.#context.log.info(
       { room: tier.id, project: project.record.name, standby: tier.standby, ms: clock.now() - start },
       'warm',

@@ -43,7 +43,7 @@ import type { NamedSource } from './source.ts'
 import { plainSteps, type Steps } from './steps.ts'
 import { SWEEP_MS, sweepPools } from './sweep.ts'
 import { Tier, type TierRoom } from './tier.ts'
-import { readWorkspace, updateWorkspace, type Workspace } from './workspace-rows.ts'
+import { readWorkspace, updateContent, updateWorkspace, type Workspace } from './workspace-rows.ts'
 
 export interface ProjectsOptions {
   readonly store: Store
@@ -55,6 +55,8 @@ export interface ProjectsOptions {
   tell(event: DaemonEvent): void
   /** For tests that order and cancel every wait. */
   readonly steps?: Steps
+  /** Replaces the program, in tests that order everything that happens. */
+  readonly git?: Git
   /** Replaces measuring, in tests of the ladder. */
   readonly memory?: Pick<ConstructorParameters<typeof MemoryKeeper>[0], 'look' | 'budget'>
 }
@@ -86,7 +88,7 @@ export class Projects implements RoomHooks {
       ...options,
       places,
       deputies,
-      git: new Git(deputies, () => options.kernels.environment()),
+      git: options.git ?? new Git(deputies, () => options.kernels.environment()),
       steps: options.steps ?? plainSteps,
       rooms: () => {
         if (!this.#rooms) throw new RoomdError('internal', 'projects were asked before rooms were there')
@@ -274,7 +276,7 @@ export class Projects implements RoomHooks {
     if (!found) return {}
     const { project, workspace } = found
     const start = await startInWorkspace(this.context, project, room, workspace, kernel, signal)
-    await this.context.store.write([updateWorkspace(workspace)])
+    await this.context.store.write([updateContent(workspace)])
     return start
   }
 

@@ -25,7 +25,7 @@ import { preload } from './preload.ts'
 import type { Project } from './project.ts'
 import { clearStamp, runSetup } from './setup.ts'
 import { standbyOf, type TierRoom } from './tier.ts'
-import { readWorkspace, updateWorkspace, type Workspace } from './workspace-rows.ts'
+import { readWorkspace, updateContent, type Workspace } from './workspace-rows.ts'
 
 /** Which kernelspec a project's rooms have. */
 export async function projectSpec(context: ProjectsContext, project: Project): Promise<KernelSpecSummary> {
@@ -172,7 +172,7 @@ export async function preloadInto(
     files: files === null ? null : [...files],
     notes: [...kept, ...notes],
   }
-  await context.store.write([updateWorkspace(workspace)])
+  await context.store.write([updateContent(workspace)])
 }
 
 /** A room of a project that is in work: its workspace as the store has it. */

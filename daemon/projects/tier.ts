@@ -24,6 +24,7 @@ import {
   insertWorkspace,
   newWorkspace,
   readWorkspace,
+  updateContent,
   updateWorkspace,
   type Workspace,
 } from './workspace-rows.ts'
@@ -234,7 +235,7 @@ export class Tier {
 
   /** Writes what changed of the workspace. */
   async save(tier: TierRoom): Promise<void> {
-    await this.#commit(tier, () => [updateWorkspace(tier.workspace)])
+    await this.#commit(tier, () => [updateContent(tier.workspace)])
   }
 
   /** It has become a room like any other: forgotten here. */

@@ -121,7 +121,7 @@ export function insertWorkspace(workspace: Workspace): Statement {
   }
 }
 
-/** Writes all that may change. */
+/** Writes all that may change: for the transaction of a step, to which place and owner belong. */
 export function updateWorkspace(workspace: Workspace): Statement {
   const { notebookId, slot, branch, base, owner, interactive, leaseUntil, trusted, detail } = workspace
   return {
@@ -138,5 +138,17 @@ export function updateWorkspace(workspace: Workspace): Statement {
       encode(detail),
       notebookId,
     ],
+  }
+}
+
+/**
+ * Writes what is not part of a step. It may be handed over between the moment in which memory takes a step and that step's own
+ * transaction: place and owner would be ahead of the state then, and the store refuse one or the other.
+ */
+export function updateContent(workspace: Workspace): Statement {
+  const { notebookId, branch, base, leaseUntil, trusted, detail } = workspace
+  return {
+    sql: 'UPDATE workspaces SET branch = ?, base = ?, lease_until = ?, trusted = ?, detail = ? WHERE notebook_id = ?',
+    values: [branch, base, leaseUntil, trusted ? 1 : 0, encode(detail), notebookId],
   }
 }

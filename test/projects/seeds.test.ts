@@ -1,0 +1,184 @@
+/**
+ * Claims, cancels, warming, sweeps, leases, trust and removal at once, in orders that seeds give. `ROOMD_TEST_ROUNDS` sets how many;
+ * `ROOMD_TEST_SEED` tries one again.
+ */
+import { expect, test } from 'vitest'
+import { LEASE_MS } from '../../daemon/projects/drafts.ts'
+import type { Project } from '../../daemon/projects/project.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import { ClientInstance } from '../../protocol/ids.ts'
+import type { Claim } from '../../protocol/projects.ts'
+import { numbers, type Seeded, withSeeded } from './seeded.ts'
+
+const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 20)
+const ONE = process.env.ROOMD_TEST_SEED
+const seeds = ONE === undefined ? Array.from({ length: ROUNDS }, (_, n) => n + 1) : [Number(ONE)]
+/** A round that takes more steps than any has needed does not end. */
+const STEPS = 5_000
+
+test('in any order of claims, cancels, warmings, sweeps and leases every commit keeps the invariants, and nothing is left over', () =>
+  withSeeded(async (seeded) => {
+    for (const seed of seeds) {
+      try {
+        await round(seeded, seed)
+      } catch (error) {
+        throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, {
+          cause: error,
+        })
+      }
+    }
+  }))
+
+async function round(seeded: Seeded, seed: number): Promise<void> {
+  const { scheduler, projects, clock, store } = seeded
+  const random = numbers(seed)
+  scheduler.random = random
+  scheduler.failing = 0
+  const { named, move } = seeded.source(`project-${seed}`)
+  const depth = 1 + Math.floor(random() * 2)
+  const project = await projects.add(named, { depth, kernel: 'javascript' }, { trusted: true })
+  await through(seeded, projects.clone(project))
+
+  scheduler.failing = random() < 0.5 ? 0.1 : 0
+  const claims = new Claiming(seeded, project)
+  let waiting: Promise<unknown>[] = []
+  const begin = (work: Promise<unknown>) => {
+    waiting.push(work.catch(() => undefined)) // what failed was made up to fail; what is left of it is looked at
+  }
+  for (let n = 0; n < 14; n++) {
+    const what = random()
+    if (what < 0.5) begin(claims.claim(random))
+    else if (what < 0.62) claims.cancelOne(random)
+    else if (what < 0.7) begin(projects.sweep())
+    else if (what < 0.76) move()
+    else if (what < 0.82) clock.advance(random() < 0.5 ? LEASE_MS : 1_000)
+    else if (what < 0.88) begin(projects.change(project, { ...project.record.own, setup: [] }))
+    else if (what < 0.92) begin(projects.trust(project, random() < 0.5))
+    else projects.poolOf(project).ensure()
+    for (let steps = Math.floor(random() * 8); steps > 0; steps--) {
+      await seeded.quiet()
+      scheduler.step()
+    }
+  }
+  await through(seeded, Promise.all(waiting))
+  waiting = []
+  expect(seeded.faults).toEqual([])
+
+  // Claims that were called off hold nothing; each that was not has a room of its own.
+  const given = claims.given.map(({ notebook_id }) => notebook_id)
+  const drafts = store.all<{ notebook_id: string }>(
+    "SELECT notebook_id FROM rooms JOIN workspaces USING (notebook_id) WHERE state = 'draft' AND project_id = ?",
+    project.record.id,
+  )
+  for (const { notebook_id } of drafts) expect(given).toContain(notebook_id)
+  expect(claims.wrong).toEqual([])
+
+  // Without failures the pool fills up, and no room is half made.
+  scheduler.failing = 0
+  await through(seeded, projects.trust(project, true))
+  clock.advance(10 * 60_000)
+  projects.poolOf(project).ensure()
+  await through(seeded, filled(seeded, project, depth))
+  const rows = store.all<{ notebook_id: string; state: string }>('SELECT notebook_id, state FROM rooms')
+  expect(rows.filter(({ state }) => state === 'warming' || state === 'discarded')).toEqual([])
+  expect(rows.filter(({ state }) => state === 'pooled')).toHaveLength(depth)
+  expect(seeded.workspaces().sort()).toEqual(rows.map(({ notebook_id }) => notebook_id).sort())
+  const known = new Set<string>(rows.map(({ notebook_id }) => notebook_id))
+  expect([...seeded.kernels.alive].filter(({ notebookId }) => !known.has(notebookId))).toEqual([])
+
+  await through(seeded, projects.remove(project))
+  expect(store.all('SELECT notebook_id FROM rooms')).toEqual([])
+  expect(seeded.workspaces()).toEqual([])
+  expect(seeded.kernels.alive.size).toBe(0)
+  expect(seeded.faults).toEqual([])
+}
+
+/** Steps until the work is over; rejects with it. */
+async function through<T>(seeded: Seeded, work: Promise<T>): Promise<T> {
+  let over = false
+  const end = work.finally(() => {
+    over = true
+  })
+  end.catch(() => undefined) // told by the return below
+  for (let n = 0; !over; n++) {
+    if (n > STEPS) throw new Error(`it does not end; held: ${seeded.scheduler.names.join(', ')}`)
+    await seeded.quiet()
+    if (seeded.scheduler.held > 0) seeded.scheduler.step()
+    else await new Promise((resolve) => setTimeout(resolve, 1)) // a file is being written or removed
+  }
+  return end
+}
+
+async function filled({ projects, clock }: Seeded, project: Project, depth: number): Promise<void> {
+  const pool = projects.poolOf(project)
+  const others = () => projects.tier.of(project.record.id).filter((tier) => tier.leaving).length
+  for (;;) {
+    await pool.settled()
+    if (pool.pooled.length === depth && !pool.warming && others() === 0) return
+    if (!pool.warming) {
+      // What was called off has no back-off, what failed before has.
+      clock.advance(1_000)
+      pool.ensure()
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+}
+
+/** Claims of three clients, some of which go away. */
+class Claiming {
+  readonly given: Claim[] = []
+  readonly #seeded: Seeded
+  readonly #project: Project
+  readonly #open = new Set<AbortController>()
+  /** Rooms that somebody has, until they go back to the pool. */
+  readonly #held = new Set<string>()
+  readonly wrong: string[] = []
+
+  constructor(seeded: Seeded, project: Project) {
+    this.#seeded = seeded
+    this.#project = project
+    const { tier } = seeded.projects
+    const back = tier.backToPool.bind(tier)
+    tier.backToPool = async (room, slot) => {
+      await back(room, slot)
+      this.#held.delete(room.id)
+    }
+  }
+
+  async claim(random: () => number): Promise<void> {
+    const owner = ['one', 'two', 'three'][Math.floor(random() * 3)] ?? 'one'
+    const interactive = random() < 0.4
+    const calling = new AbortController()
+    this.#open.add(calling)
+    try {
+      const claim = await this.#seeded.projects.claims.claim(
+        this.#project,
+        ClientInstance.parse(`client-${owner}`),
+        { interactive, force_fetch: random() < 0.3, skip_warm: random() < 0.2, exclude: [], settings: {} },
+        calling.signal,
+      )
+      this.given.push(claim)
+      const row = this.#seeded.store.get<{ owner: string | null }>(
+        'SELECT owner FROM workspaces WHERE notebook_id = ?',
+        claim.notebook_id,
+      )
+      if (row?.owner !== `client-${owner}`)
+        this.wrong.push(`${claim.notebook_id} is not whose it was given to`)
+      if (claim.claim === 'draft' && !interactive) this.wrong.push(`${claim.notebook_id} was a draft already`)
+      if (claim.claim !== 'draft' && this.#held.has(claim.notebook_id))
+        this.wrong.push(`${claim.notebook_id} was given twice`)
+      this.#held.add(claim.notebook_id)
+    } catch (error) {
+      // Called off, or made up to fail; what the store refuses is neither.
+      if (error instanceof RoomdError && error.code === 'storage_failed') this.wrong.push(error.message)
+      throw error
+    } finally {
+      this.#open.delete(calling)
+    }
+  }
+
+  cancelOne(random: () => number): void {
+    const all = [...this.#open]
+    all[Math.floor(random() * all.length)]?.abort(new Error('called off'))
+  }
+}
