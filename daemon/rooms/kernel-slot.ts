@@ -248,7 +248,10 @@ export class KernelSlot {
         thrown instanceof RoomdError
           ? thrown
           : new RoomdError('kernel_start_failed', `the kernel did not start: ${String(thrown)}`)
-      if (!this.#disposed) {
+      if (this.#disposed) {
+        // Whoever waits in `end` for this start looks again: it must not find it still under way.
+        this.#state = nothing()
+      } else {
         // What was called off has not failed: who called it off has ended the executions, and the next start need not wait.
         this.#state = {
           kind: 'none',
