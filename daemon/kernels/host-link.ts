@@ -1,6 +1,7 @@
 /**
  * Keeps a kernel connected: dials its host, redials a lost connection, and when the host itself is gone has another one started.
- * One loop, so there is one connection at most. Ends by `dispose`, or with `lost` when hosts keep dying.
+ * One loop, so there is one connection at most. Ends by `dispose`, or with `lost` when no host comes up any more. Hosts that come up and
+ * are killed, however often, are replaced: the kernel lives, and its variables with it.
  */
 import type { Clock } from '../../protocol/clock.ts'
 import type { BootId, KernelId } from '../../protocol/ids.ts'
@@ -36,8 +37,12 @@ const FIRST_WAIT_MS = 5
 const LONGEST_WAIT_MS = 500
 /** Between two attempts while the machine cannot start a host. */
 const PASSING_MS = 2_000
+/** So many hosts in a row that never answered: there is no use in another. */
+const UNANSWERED = 5
+/** More replacements than this within the time: each further one waits, so that hosts that die at once do not take the machine. */
 const REPLACEMENTS = 5
 const REPLACEMENTS_WITHIN_MS = 30_000
+const SLOW_MS = 2_000
 
 export class HostLink {
   readonly #port: HostLinkPort
@@ -45,6 +50,8 @@ export class HostLink {
   #target: HostTarget
   #connection: HostConnection | null = null
   #replaced: number[] = []
+  /** Replacements since a host last answered. */
+  #unanswered = 0
   #waiting: { resolve: (connection: HostConnection) => void; reject: (error: Error) => void }[] = []
   readonly #finished: Promise<void>
 
@@ -121,6 +128,7 @@ export class HostLink {
       return null
     }
     this.#connection = connection
+    this.#unanswered = 0
     this.#port.connected(connection)
     for (const { resolve } of this.#waiting.splice(0)) resolve(connection)
     const reason = await connection.closed
@@ -131,13 +139,21 @@ export class HostLink {
   }
 
   async #replace(): Promise<boolean> {
-    const now = this.#port.clock.now()
-    this.#replaced = this.#replaced.filter((at) => now - at < REPLACEMENTS_WITHIN_MS)
-    if (this.#replaced.length >= REPLACEMENTS) {
-      this.#port.lost(`its hosts ended ${REPLACEMENTS} times within ${REPLACEMENTS_WITHIN_MS / 1000} s`)
+    if (this.#unanswered >= UNANSWERED) {
+      this.#port.lost(`${UNANSWERED} hosts in a row ended before they answered`)
       return false
     }
-    this.#replaced.push(now)
+    this.#unanswered++
+    const { clock } = this.#port
+    this.#replaced = this.#replaced.filter((at) => clock.now() - at < REPLACEMENTS_WITHIN_MS)
+    if (this.#replaced.length >= REPLACEMENTS) {
+      this.#port.log(
+        `the hosts of kernel ${this.#port.kernelId} keep ending; another one is started in a moment`,
+      )
+      await this.#pause(SLOW_MS)
+      if (this.#abort.signal.aborted) return false
+    }
+    this.#replaced.push(clock.now())
     for (;;) {
       try {
         this.#target = await this.#port.replace()

@@ -30,6 +30,25 @@ test('a host that is killed during output is replaced: same kernel, a gap is tol
   })
 })
 
+test('hosts that are killed one after the other are replaced each time: same kernel, variables stay', (context) => {
+  needs(context, 'Python kernel')
+  return withKernels(async ({ start }) => {
+    const kernel = await start('python3')
+    const listener = new Listener(kernel)
+    await listener.run('kept = 7')
+    const { pid } = kernel.summary()
+    for (let killed = 0; killed < 7; killed++) {
+      const { host_pid: host } = kernel.summary()
+      signal(host ?? 0, 'SIGKILL')
+      await until('another host', () => ![null, host].includes(kernel.summary().host_pid), {
+        timeout: 20_000,
+      })
+      expect(listener.result(await listener.run('kept'))).toBe('7')
+    }
+    expect(kernel.summary().pid).toBe(pid)
+  })
+})
+
 test('a host that is killed while an R cell runs: the next one learns when the cell is over', (context) => {
   needs(context, 'R kernel')
   return withKernels(async ({ start }) => {
