@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { REACH, TerminalText } from '../../daemon/executions/terminal.ts'
+import { TerminalText } from '../../daemon/executions/terminal.ts'
+import { REACH } from '../../daemon/executions/terminal-screen.ts'
 
 /** Applies splices as a mirror does, so that a wrong `from` shows. */
 function show(pieces: readonly string[], finish = true): string {
