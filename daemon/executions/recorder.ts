@@ -1,57 +1,32 @@
-/**
- * The outputs of one execution while they grow: what the kernel told becomes outputs, events and rows.
- *
- * Order is the kernel's. Text of one stream is joined until another output comes. The limit counts bytes (of text, values and blobs):
- * the first half of it (values: nearly all of it) is told as it comes; what goes beyond is kept as the end, of which the oldest is
- * left out first, and one preview output stands for it until the run ends. A marker then says exactly how many bytes are missing.
- *
- * Positions outside are dense. Rows of the beginning have their position as index; rows of the end count on from the marker's
- * index with holes where output was left out.
- */
-import { encode } from '../../protocol/codec.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
 import type { Output } from '../../protocol/notebook.ts'
 import type { Statement, Store } from '../store/store.ts'
 import type { Change } from './change.ts'
 import type { Display } from './messages.ts'
-import { longText, readRows, SHOWN_UNITS } from './reading.ts'
+import {
+  type Entry,
+  entryBytes,
+  hasDisplayId,
+  insertOutput,
+  OVERHEAD,
+  outputBytes,
+  snapshot,
+} from './output-entry.ts'
+import { OutputTail } from './output-tail.ts'
+import { readRows } from './reading.ts'
 import type { Detail } from './rows.ts'
 import { shorten, shortenLines, unitsWithin } from './shorten.ts'
 import { StreamOutput } from './stream-output.ts'
 import type { Splice } from './terminal.ts'
 import { bundleBytes, jsonBytes } from './values.ts'
 
-/** Counted for each output beside its content. */
-const OVERHEAD = 64
-/** Milliseconds between two previews of output beyond the first half of the limit. */
-const PREVIEW_MS = 1000
-
-interface Entry {
-  readonly index: number
-  readonly content:
-    | { kind: 'value'; output: Output; bytes: number }
-    | { kind: 'stream'; stream: StreamOutput }
-}
-
-interface Tail {
-  readonly entries: Entry[]
-  /** Bytes kept of it. */
-  bytes: number
-  missing: number
-  /** Something came since the preview was last told. */
-  stale: boolean
-  /** When the preview was last told; 0: never. */
-  previewAt: number
-}
-
 export class Recorder {
   readonly #id: ExecutionId
   readonly #limit: number
   readonly #entries: Entry[] = []
   #bytes = 0
-  #tail: Tail | null = null
-  #tailIndex = 0
+  #tail: OutputTail | null = null
   #nextIndex = 0
   /** Stream text that was not fed yet: one feed for all that comes in one go. */
   #text: string[] = []
@@ -85,9 +60,8 @@ export class Recorder {
           : { kind: 'value', output: stored, bytes: outputBytes(stored) }
       const entry = { index, content }
       if (inTail) {
-        recorder.#tail ??= { entries: [], bytes: 0, missing: tail.missing, stale: true, previewAt: 0 }
-        recorder.#tail.entries.push(entry)
-        recorder.#tail.bytes += entryBytes(entry)
+        recorder.#tail ??= new OutputTail(tail.index, tail.missing)
+        recorder.#tail.add(entry)
       } else {
         recorder.#entries.push(entry)
         recorder.#bytes += entryBytes(entry)
@@ -95,8 +69,7 @@ export class Recorder {
       recorder.#nextIndex = index + 1
     }
     if (tail) {
-      recorder.#tailIndex = tail.index
-      recorder.#tail ??= { entries: [], bytes: 0, missing: tail.missing, stale: true, previewAt: 0 }
+      recorder.#tail ??= new OutputTail(tail.index, tail.missing)
       recorder.#nextIndex = Math.max(recorder.#nextIndex, tail.index + 1)
     }
     return recorder
@@ -109,7 +82,7 @@ export class Recorder {
   /** What of this the execution's row keeps. */
   get detail(): Pick<Detail, 'tail' | 'clear_next' | 'truncated'> {
     return {
-      ...(this.#tail ? { tail: { index: this.#tailIndex, missing: this.#tail.missing } } : {}),
+      ...(this.#tail ? { tail: { index: this.#tail.index, missing: this.#tail.missing } } : {}),
       ...(this.#clearNext ? { clear_next: true } : {}),
       ...(this.truncated ? { truncated: true } : {}),
     }
@@ -187,7 +160,7 @@ export class Recorder {
         content.output = output
         content.bytes = outputBytes(output)
         const grown = entryBytes(entry) - before
-        if (this.#tail && entries === this.#tail.entries) this.#tail.bytes += grown
+        if (this.#tail && entries === this.#tail.entries) this.#tail.grew(grown)
         else this.#bytes += grown
         this.#dirty.add(entry)
         const at = position(i)
@@ -208,7 +181,7 @@ export class Recorder {
     const tail = this.#tail
     if (!tail || !first) return
     let position = this.#entries.length
-    if (tail.missing > 0) change.output(this.#id, position++, this.#marker(tail.missing))
+    if (tail.missing > 0) change.output(this.#id, position++, tail.marker(this.#limit))
     for (const entry of tail.entries) change.output(this.#id, position++, snapshot(entry))
   }
 
@@ -218,11 +191,10 @@ export class Recorder {
    */
   preview(change: Change, now: number): number | null {
     const tail = this.#tail
-    if (!tail?.stale || this.#sealed) return null
-    if (now - tail.previewAt < PREVIEW_MS) return tail.previewAt + PREVIEW_MS
-    tail.previewAt = now
-    tail.stale = false
-    change.output(this.#id, this.#entries.length, this.#previewOutput(tail))
+    if (!tail || this.#sealed) return null
+    const due = tail.previewDue(now)
+    if (due !== true) return due
+    change.output(this.#id, this.#entries.length, tail.preview())
     return null
   }
 
@@ -265,7 +237,7 @@ export class Recorder {
     }
     this.#dirty.clear()
     if (this.#tail && this.#tail.missing > 0)
-      statements.push(insertOutput(id, this.#tailIndex, this.#marker(this.#tail.missing)))
+      statements.push(insertOutput(id, this.#tail.index, this.#tail.marker(this.#limit)))
     return statements
   }
 
@@ -274,7 +246,7 @@ export class Recorder {
     const shown = this.#entries.map(snapshot)
     const tail = this.#tail
     if (!tail) return shown
-    if (tail.missing > 0) shown.push(this.#marker(tail.missing))
+    if (tail.missing > 0) shown.push(tail.marker(this.#limit))
     return [...shown, ...tail.entries.map(snapshot)]
   }
 
@@ -286,7 +258,7 @@ export class Recorder {
     const outputs = this.#entries.map(({ content }) =>
       content.kind === 'stream' ? content.stream.changeable() : content.output,
     )
-    if (this.#tail && this.#tail.previewAt > 0) outputs.push(this.#previewOutput(this.#tail))
+    if (this.#tail?.previewed) outputs.push(this.#tail.preview())
     return outputs.map((output, index) => ({ type: 'output', execution_id: this.#id, index, output }))
   }
 
@@ -307,16 +279,14 @@ export class Recorder {
   }
 
   #startTail(): void {
-    this.#tailIndex = this.#nextIndex++
-    this.#tail = { entries: [], bytes: 0, missing: 0, stale: true, previewAt: 0 }
+    this.#tail = new OutputTail(this.#nextIndex++, 0)
   }
 
   #add(entry: Entry): void {
     this.#dirty.add(entry)
     if (this.#tail) {
-      this.#tail.entries.push(entry)
-      this.#tail.bytes += entryBytes(entry)
-      this.#trimTail(this.#tail)
+      this.#tail.add(entry)
+      this.#trim(this.#tail)
     } else {
       this.#entries.push(entry)
       this.#bytes += entryBytes(entry)
@@ -341,10 +311,9 @@ export class Recorder {
     this.#dirty.add(entry)
     const before = stream.bytes
     if (this.#tail) {
-      this.#tail.stale = true
       stream.apply(splice)
-      this.#tail.bytes += stream.bytes - before
-      this.#trimTail(this.#tail)
+      this.#tail.grew(stream.bytes - before)
+      this.#trim(this.#tail)
       return
     }
     const room = this.#headLimit - this.#bytes
@@ -369,30 +338,12 @@ export class Recorder {
     if (splice) this.#splice(change, last, stream, splice)
   }
 
-  #trimTail(tail: Tail): void {
-    while (tail.bytes > this.#tailLimit) {
-      const [oldest] = tail.entries
-      if (!oldest) return
-      const over = tail.bytes - this.#tailLimit
-      if (
-        oldest.content.kind === 'stream' &&
-        (tail.entries.length === 1 || oldest.content.stream.bytes > over)
-      ) {
-        const cut = oldest.content.stream.cutFront(over)
-        if (cut > 0) {
-          tail.bytes -= cut
-          tail.missing += cut
-          this.#dirty.add(oldest)
-        }
-        // The last piece stays: it may be over the limit by less than its own length.
-        if (cut < over && tail.entries.length === 1) return
-        if (cut >= over) continue
-      }
-      tail.entries.shift()
-      tail.bytes -= entryBytes(oldest)
-      tail.missing += entryBytes(oldest) - OVERHEAD
-      this.#dirty.delete(oldest)
-      this.#removed.push(oldest.index)
+  #trim(tail: OutputTail): void {
+    const { removed, cut } = tail.trim(this.#tailLimit)
+    if (cut) this.#dirty.add(cut)
+    for (const entry of removed) {
+      this.#dirty.delete(entry)
+      this.#removed.push(entry.index)
     }
   }
 
@@ -432,57 +383,4 @@ export class Recorder {
     if (jsonBytes(fitted) < jsonBytes(output)) this.#errorCut = true
     return fitted
   }
-
-  #marker(missing: number): Output {
-    const text = `[roomd: ${missing} bytes of output are missing here; ${this.#limit} bytes of an execution are kept]\n`
-    return { output_type: 'stream', name: 'stderr', text }
-  }
-
-  #previewOutput(tail: Tail): Output {
-    const last = tail.entries.at(-1)?.content
-    const end = last?.kind === 'stream' ? last.stream.snapshot().text : ''
-    const shownEnd = typeof end === 'string' ? end.slice(-SHOWN_UNITS) : end.tail
-    const bytes = tail.bytes + tail.missing
-    const head = `[roomd: ${bytes} more bytes so far; they are shown when the run has ended; this is their end]\n`
-    return {
-      output_type: 'stream',
-      name: last?.kind === 'stream' ? last.stream.name : 'stderr',
-      text: longText(bytes, bytes, head, shownEnd),
-    }
-  }
-}
-
-/** The statement that stores an output which is no stream in pieces. */
-export function insertOutput(id: ExecutionId, index: number, output: Output): Statement {
-  return {
-    sql: 'INSERT OR REPLACE INTO outputs (execution_id, output_index, body) VALUES (?, ?, ?)',
-    values: [id, index, encode(output)],
-  }
-}
-
-function snapshot({ content }: Entry): Output {
-  return content.kind === 'stream' ? content.stream.snapshot() : content.output
-}
-
-function entryBytes({ content }: Entry): number {
-  return OVERHEAD + (content.kind === 'stream' ? content.stream.bytes : content.bytes)
-}
-
-function outputBytes(output: Output): number {
-  switch (output.output_type) {
-    case 'stream':
-      return typeof output.text === 'string' ? Buffer.byteLength(output.text) : output.text.size
-    case 'display_data':
-    case 'execute_result':
-      return bundleBytes(output.data) + jsonBytes(output.metadata)
-    case 'error':
-      return jsonBytes(output)
-  }
-}
-
-function hasDisplayId(
-  output: Output,
-  displayId: string | undefined,
-): output is Extract<Output, { output_type: 'display_data' | 'execute_result' }> {
-  return 'display_id' in output && output.display_id === displayId && displayId !== undefined
 }
