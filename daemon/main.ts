@@ -50,6 +50,12 @@ interface Open {
   leaving?: boolean
 }
 
+let tellReady: () => void = () => undefined
+/** Resolves once the rooms are served. */
+export const ready = new Promise<void>((resolve) => {
+  tellReady = resolve
+})
+
 const startedAt = systemClock.now()
 const bootId = BootId.parse(randomUUID())
 
@@ -186,6 +192,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
+  tellReady()
 }
 
 /** Before the rooms are ready, so that whoever asks for the status is told the address too. */

@@ -1,7 +1,18 @@
 // Bundles every program with esbuild, so that it starts fast. Packages with native parts, and those of which a process may have
 // only one copy (yjs), stay outside the bundles.
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { spawn } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 
@@ -12,7 +23,7 @@ const outside = ['better-sqlite3', 'zeromq', 'esbuild', 'yjs', 'y-protocols', 'l
 
 const entries = {
   roomd: 'client/cli/main.ts',
-  daemon: 'daemon/main.ts',
+  daemon: 'daemon/launch.ts',
   'store-writer': 'daemon/store/writer.ts',
   'file-worker': 'daemon/documents/file-worker.ts',
   'ledger-worker': 'daemon/ledger/tree/tree-worker.ts',
@@ -46,25 +57,45 @@ for (const [name, file] of Object.entries(entries)) {
   if (!present.some(([n]) => n === name)) console.error(`build: ${file} is missing, ${name} is not built`)
 }
 const started = Date.now()
-const { metafile } = await build({
+const common = {
   absWorkingDir: root,
-  entryPoints: Object.fromEntries(present),
   outdir,
   bundle: true,
-  splitting: true,
-  chunkNames: '[name]-[hash]',
-  format: 'esm',
   platform: 'node',
   target: 'node20',
   sourcemap: 'linked',
   minifySyntax: true,
-  external: outside,
-  banner: { js: requireBanner },
   logLevel: 'warning',
   legalComments: 'none',
   metafile: true,
   plugins: [onlyEnglish],
+}
+// The daemon is one script, so that V8 can keep what it compiled (daemon/launch.ts); Yjs lies in it, the one copy of its thread.
+const daemon = await build({
+  ...common,
+  entryPoints: { 'daemon-program': 'daemon/main.ts' },
+  entryNames: '[name]-[hash]',
+  outExtension: { '.js': '.cjs' },
+  format: 'cjs',
+  charset: 'ascii',
+  external: outside.filter((name) => !['yjs', 'y-protocols', 'lib0'].includes(name)),
+  define: { 'import.meta.url': '__moduleUrl' },
+  banner: { js: "const __moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
 })
+const daemonProgram = basename(
+  Object.keys(daemon.metafile.outputs).find((file) => file.endsWith('.cjs')) ?? '',
+)
+const { metafile } = await build({
+  ...common,
+  entryPoints: Object.fromEntries(present),
+  splitting: true,
+  chunkNames: '[name]-[hash]',
+  format: 'esm',
+  external: outside,
+  define: { DAEMON_PROGRAM: JSON.stringify(daemonProgram) },
+  banner: { js: requireBanner },
+})
+await keepCode()
 // What the MCP server says of itself, so that its proxy can answer without loading it. Replaced in one step: a proxy may be reading.
 const { listing } = await import(pathToFileURL(resolve(outdir, 'mcp-listing.js')).href)
 const toolsFile = resolve(outdir, 'mcp-tools.json')
@@ -72,11 +103,42 @@ writeFileSync(`${toolsFile}.new`, `${JSON.stringify(listing())}\n`)
 renameSync(`${toolsFile}.new`, toolsFile)
 
 // Chunks of earlier builds. A process that was started from one of them may still load its parts for a while.
-const fresh = new Set(Object.keys(metafile.outputs).map((file) => basename(file)))
+const outputs = [...Object.keys(daemon.metafile.outputs), ...Object.keys(metafile.outputs)]
+const fresh = new Set(outputs.map((file) => basename(file)))
+const ofDaemon = daemonProgram.replace(/\.cjs$/, '-')
 for (const name of readdirSync(outdir)) {
   const file = resolve(outdir, name)
-  if (!/\.js(\.map)?$/.test(name) || fresh.has(name) || Date.now() - statSync(file).mtimeMs < 3_600_000)
-    continue
+  if (!/\.(c?js(\.map)?|cache)$/.test(name) || fresh.has(name) || name.startsWith(ofDaemon)) continue
+  if (Date.now() - statSync(file).mtimeMs < 3_600_000) continue
   rmSync(file)
 }
 console.error(`build: ${present.length} programs in ${Date.now() - started} ms`)
+
+/** One run of the daemon in a home of its own leaves the compiled code beside the program; without it the first start is slower. */
+async function keepCode() {
+  const home = mkdtempSync(join(tmpdir(), 'roomd-build-'))
+  try {
+    mkdirSync(join(home, 'config'))
+    const settings = JSON.stringify({ pool: { generic: false } })
+    writeFileSync(join(home, 'config', 'config.json'), settings)
+    const child = spawn(process.execPath, [resolve(outdir, 'daemon.js')], {
+      env: { PATH: process.env.PATH, SHELL: '/bin/sh', ROOMD_HOME: home },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let said = ''
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      said += text
+      if (said.includes('ready: ')) child.kill('SIGTERM')
+    })
+    const patience = setTimeout(() => child.kill('SIGKILL'), 30_000)
+    const code = await new Promise((done) => {
+      child.on('close', done)
+      child.on('error', (error) => done(String(error)))
+    })
+    clearTimeout(patience)
+    if (code !== 0)
+      console.error(`build: the daemon's compiled code is not kept: it ended with ${code}\n${said}`)
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+}

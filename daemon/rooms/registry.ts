@@ -453,7 +453,7 @@ export class RoomRegistry implements Rooms {
 
 /** Makes the registry, adopts what outlived the last daemon, and ends what belongs to no room. */
 export async function createRooms(context: RoomsContext): Promise<RoomRegistry> {
-  await context.store.write([removeUnfinished])
+  await removeUnfinished(context.store)
   const rooms = new RoomRegistry(context)
   await context.hooks?.begin(rooms)
   const { kernels, gone } = await context.kernels.adopt()

@@ -12,10 +12,12 @@ import { insertRecord, updateBinding } from './room-record.ts'
 /** Cells with outputs that are taken in one step: a few milliseconds. */
 const CELLS = 50
 
-/** What removes rooms whose making never came to its end. For the start, before anything is read. */
-export const removeUnfinished: Statement = {
-  sql: "DELETE FROM rooms WHERE kind = 'in-place' AND path IS NULL",
-  values: [],
+const UNFINISHED = "FROM rooms WHERE kind = 'in-place' AND path IS NULL"
+
+/** Removes rooms whose making never came to its end. For the start, before rooms are read; a start without any waits for no writing. */
+export async function removeUnfinished(store: Store): Promise<void> {
+  if (store.get(`SELECT 1 ${UNFINISHED} LIMIT 1`))
+    await store.write([{ sql: `DELETE ${UNFINISHED}`, values: [] }])
 }
 
 /** Rejects with the storage error; nothing of the room is in the store then. `rows`: of the caller, in the last transaction. */

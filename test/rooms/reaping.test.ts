@@ -242,7 +242,7 @@ test('a large room whose making fails half way, or was cut short by a crash, lea
   left = Number.POSITIVE_INFINITY
   const listed = await fixture.rooms.request('list_rooms', { inactive: true, limit: 9 }, fixture.context())
   expect(listed).toEqual({ rooms: [] })
-  await fixture.store.write([removeUnfinished])
+  await removeUnfinished(fixture.store)
   expect(rows()).toEqual([])
   expect(fixture.store.all('SELECT 1 FROM executions')).toEqual([])
 
