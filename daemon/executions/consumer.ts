@@ -26,6 +26,9 @@ import { consumed } from './rows.ts'
 /** Display ids whose outputs are known without asking the store. */
 const KNOWN_DISPLAYS = 10_000
 
+/** Changes on their way to the disk at once while slices are full: the next is made while the writer works at those before. */
+const MOST_COMMITTING = 4
+
 /** A host that dies again and again must not make a row grow without bound. */
 const KEPT_GAPS = 100
 
@@ -126,7 +129,7 @@ export class Consumer {
 
   #takeIfDue(): void {
     if (this.#disposed) return
-    this.#missed = this.#committing >= (this.#full ? 2 : 1)
+    this.#missed = this.#committing >= (this.#full ? MOST_COMMITTING : 1)
     if (!this.#missed) this.#take()
   }
 
@@ -217,7 +220,7 @@ export class Consumer {
       },
     )
     // In a turn of its own, so that others get theirs.
-    if (this.#full && this.#committing < 2) this.#intake.wakeAt(this.#port.clock.now() + 1)
+    if (this.#full && this.#committing < MOST_COMMITTING) this.#intake.wakeAt(this.#port.clock.now() + 1)
   }
 
   /** Applies an item. `done: false`: only a part of its text was taken. */
