@@ -39,7 +39,7 @@ export const run: CommandRun<Record<string, never>> = async (context) => {
   if (forNotebooks.length > 0)
     terminal.line(`ready for new notebooks: ${forNotebooks.map(({ name }) => name).join(', ')}`)
   const used = memory.used === null ? 'not measured yet' : mebibytes(memory.used)
-  terminal.line(`memory of kernels: ${used} of ${mebibytes(memory.budget)}`)
+  terminal.line(`memory of kernels: ${used}, budget ${mebibytes(memory.budget)}`)
   return ExitCode.done
 }
 
