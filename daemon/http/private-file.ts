@@ -1,5 +1,5 @@
-/** Small files that only their owner may read: written whole or not at all, and refused when others could have read them. */
-import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+/** Small files that only their owner may read, refused when others could have read them. */
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { RoomdError } from '../../protocol/errors.ts'
 
 /** The content; null when there is no such file. Throws `forbidden` when it is not ours alone. */
@@ -27,19 +27,6 @@ export function readPrivateFile(path: string): string | null {
   } finally {
     closeSync(descriptor)
   }
-}
-
-/** Replaces the file in one step, 0600, durable. */
-export function writePrivateFile(path: string, content: string): void {
-  const temporary = `${path}.${process.pid}.new`
-  const descriptor = openSync(temporary, 'w', 0o600)
-  try {
-    writeFileSync(descriptor, content)
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-  renameSync(temporary, path)
 }
 
 function refused(path: string, why: string): RoomdError {

@@ -12,9 +12,10 @@ import type { Clock } from '../../protocol/clock.ts'
 import { parseOutside, RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { MethodArguments, MethodResult, TokenSummary } from '../../protocol/methods.ts'
+import { replaceFile } from '../../protocol/replace-file.ts'
 import { Scope } from '../../protocol/scopes.ts'
 import type { Access } from './access.ts'
-import { readPrivateFile, writePrivateFile } from './private-file.ts'
+import { readPrivateFile } from './private-file.ts'
 
 /** A ticket is used within this time or never. */
 export const TICKET_MS = 120_000
@@ -157,7 +158,7 @@ export class Tokens {
 
   #keep(tokens: StoredToken[]): void {
     try {
-      writePrivateFile(this.#file, `${JSON.stringify({ tokens }, null, 2)}\n`)
+      replaceFile(this.#file, `${JSON.stringify({ tokens }, null, 2)}\n`, { outlives: 'machine' })
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException
       const full = code === 'ENOSPC' || code === 'EDQUOT'
@@ -178,7 +179,7 @@ function ownerToken(file: string): string {
     throw new RoomdError('forbidden', `${file} holds no token of ours; remove it and restart the daemon`)
   }
   const token = `roomd_${secret()}`
-  writePrivateFile(file, `${token}\n`)
+  replaceFile(file, `${token}\n`, { outlives: 'machine' })
   return token
 }
 

@@ -7,7 +7,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { writeWhole } from './folder.ts'
+import { replaceFile } from '../../protocol/replace-file.ts'
 
 export interface ConnectionInfo {
   readonly transport: 'ipc' | 'tcp'
@@ -73,5 +73,5 @@ function withPorts(transport: 'ipc' | 'tcp', ip: string, ports: readonly number[
 }
 
 export function writeConnectionFile(path: string, info: ConnectionInfo): void {
-  writeWhole(path, JSON.stringify(info))
+  replaceFile(path, JSON.stringify(info), { outlives: 'process' })
 }

@@ -2,17 +2,7 @@
  * Names of the files in a kernel's own folder, `<state>/kernels/<kernel_id>/` (0700). Everything that a new host or a new daemon
  * needs to take a kernel over lies here, never in the runtime folder, which may vanish.
  */
-import {
-  appendFileSync,
-  closeSync,
-  openSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, closeSync, openSync, readFileSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface KernelFolder {
@@ -41,13 +31,6 @@ export function kernelFolder(path: string): KernelFolder {
     kernelLog: join(path, 'kernel.log'),
     hostLog: join(path, 'host.log'),
   }
-}
-
-/** Writes a 0600 file so that a reader sees the old or the new content, never half of it. */
-export function writeWhole(path: string, text: string): void {
-  const next = `${path}.${process.pid}.new`
-  writeFileSync(next, text, { mode: 0o600 })
-  renameSync(next, path)
 }
 
 /** The text of a small file, or null when there is none. */

@@ -3,8 +3,9 @@
  * only, so that a host that fails right after leaves a kernel that can be found. Readers: daemon/kernels/host-records.ts.
  */
 import type { HostLaunch } from '../../protocol/kernel-host.ts'
+import { replaceFile } from '../../protocol/replace-file.ts'
 import { VERSION } from '../../protocol/version.ts'
-import { type KernelFolder, writeWhole } from './folder.ts'
+import type { KernelFolder } from './folder.ts'
 import { identify, type ProcessIdentity } from './process-identity.ts'
 
 export interface HostRecord {
@@ -38,5 +39,5 @@ export function writeHostRecord(
     version: VERSION,
     ...(remote === undefined ? {} : { remote }),
   }
-  writeWhole(folder.host, JSON.stringify(record))
+  replaceFile(folder.host, JSON.stringify(record), { outlives: 'process' })
 }

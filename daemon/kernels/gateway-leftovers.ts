@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Clock } from '../../protocol/clock.ts'
 import type { Places } from '../../protocol/places.ts'
-import { writeWhole } from '../kernel-host/folder.ts'
+import { replaceFile } from '../../protocol/replace-file.ts'
 import { GatewayApi } from '../kernel-host/remote/gateway-api.ts'
 
 const Leftover = z.object({
@@ -102,7 +102,7 @@ export class GatewayLeftovers {
   #write(): void {
     try {
       if (this.#open.size === 0) rmSync(this.#file, { force: true })
-      else writeWhole(this.#file, JSON.stringify([...this.#open.values()]))
+      else replaceFile(this.#file, JSON.stringify([...this.#open.values()]), { outlives: 'process' })
     } catch (error) {
       this.#port.log(`${this.#file} could not be written: ${String(error)}`)
     }

@@ -7,7 +7,8 @@ import { execFile, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import type { HostLaunch } from '../../protocol/kernel-host.ts'
 import { programFile } from '../../protocol/programs.ts'
-import { kernelFolder, writeWhole } from '../kernel-host/folder.ts'
+import { replaceFile } from '../../protocol/replace-file.ts'
+import { kernelFolder } from '../kernel-host/folder.ts'
 import { KERNEL_NODE_OPTIONS } from '../kernel-host/launch.ts'
 import { identify, type ProcessIdentity } from '../kernel-host/process-identity.ts'
 import type { Variables } from './environment.ts'
@@ -20,7 +21,7 @@ const SCOPE_CHECK_MS = 3_000
 export async function spawnHost(path: string, launch: HostLaunch, env: Variables): Promise<ProcessIdentity> {
   const folder = kernelFolder(path)
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  writeWhole(folder.launch, JSON.stringify(launch))
+  replaceFile(folder.launch, JSON.stringify(launch), { outlives: 'process' })
   const command = [process.execPath, ...NODE_FLAGS, programFile('kernel-host'), path]
   const [program = '', ...args] = (await scopesWork())
     ? [

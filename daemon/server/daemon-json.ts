@@ -2,9 +2,10 @@
  * `<runtime>/daemon.json`: tells people and tools which daemon serves a home. Information, never a lock: whoever needs
  * certainty asks the daemon at the socket. It appears once the socket answers, whole or not at all.
  */
-import { readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, unlinkSync } from 'node:fs'
 import { z } from 'zod'
 import type { BootId } from '../../protocol/ids.ts'
+import { replaceFile } from '../../protocol/replace-file.ts'
 
 export interface DaemonJson {
   readonly pid: number
@@ -19,11 +20,9 @@ export interface DaemonJson {
   readonly started_at: number
 }
 
-/** Replaces the file in one step. Not synced to disk: it tells about a process, and no process survives a power cut. */
+/** Not synced to disk: it tells about a process, and no process survives a power cut. */
 export function writeDaemonJson(file: string, content: DaemonJson): void {
-  const temporary = `${file}.${content.pid}.tmp`
-  writeFileSync(temporary, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
-  renameSync(temporary, file)
+  replaceFile(file, `${JSON.stringify(content, null, 2)}\n`, { outlives: 'process' })
 }
 
 const Owner = z.object({ boot_id: z.string() })

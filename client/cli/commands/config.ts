@@ -2,10 +2,11 @@
  * `roomd config get|set|unset|path`. Works on the file, with or without a daemon: a change is checked as a whole before it is
  * written, and written by replacing the file. A running daemon goes by what it read when it started.
  */
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { checkSettings, configFile, readConfigFile, type Settings } from '../../../protocol/config.ts'
 import type { RoomdError } from '../../../protocol/errors.ts'
+import { replaceFile } from '../../../protocol/replace-file.ts'
 import type { CommandContext, CommandRun } from '../command.ts'
 import { probe } from '../daemon/probe.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
@@ -115,7 +116,5 @@ function parsed(text: string): unknown {
 
 function write(file: string, settings: Json): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const temporary = `${file}.${process.pid}.new`
-  writeFileSync(temporary, `${JSON.stringify(settings, null, 2)}\n`, { mode: 0o600, flush: true })
-  renameSync(temporary, file)
+  replaceFile(file, `${JSON.stringify(settings, null, 2)}\n`, { outlives: 'machine' })
 }

@@ -3,11 +3,12 @@
  * ours is never touched.
  */
 
-import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { RoomdError } from '../../../protocol/errors.ts'
 import { isOurKernelspec, JAVASCRIPT, javascriptKernelspec } from '../../../protocol/javascript-kernelspec.ts'
 import { programFile } from '../../../protocol/programs.ts'
+import { replaceFile } from '../../../protocol/replace-file.ts'
 import { readIfThere } from '../read-if-there.ts'
 
 export interface Installed {
@@ -29,9 +30,7 @@ export function installKernelspec(folder: string, options: { print: boolean }): 
   if (changed && !options.print) {
     mkdirSync(join(folder, JAVASCRIPT), { recursive: true })
     // Jupyter may be reading: it sees the old one or the new one.
-    const next = `${path}.${process.pid}.new`
-    writeFileSync(next, content)
-    renameSync(next, path)
+    replaceFile(path, content, { outlives: 'machine', mode: 0o666 })
   }
   return { name: JAVASCRIPT, path, content, changed }
 }
