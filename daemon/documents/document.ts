@@ -5,6 +5,9 @@
  * Invariants: the layout of layout.ts always holds, and cell ids are unique. A peer's update is applied, judged by what it
  * touched, and taken back when it breaks the layout. Yjs cannot take back, so the document is then built anew from the bytes
  * it keeps: what it was loaded from and every update since. Honest peers never pay for that.
+ *
+ * A document at rest is only those bytes, as one update; whatever is asked of it next builds it again. Its ids, its state vector and its
+ * content are the same before and after.
  */
 import * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
@@ -45,6 +48,9 @@ const NONE: ReadonlySet<CellId> = new Set()
 
 /** Bytes of updates behind the base after which the whole is encoded anew: more than twice the base, and never below this. */
 const REBASE_BYTES = 4 * 1024 * 1024
+
+/** A document of more bytes does not rest: to build it again would keep other rooms waiting. */
+const MOST_AT_REST = 64 * 1024
 
 /** A notebook as it enters a new document. */
 export interface DocumentSeed {
@@ -125,11 +131,12 @@ export async function loadDocumentInSlices(slices: readonly Uint8Array[]): Promi
 }
 
 export class NotebookDocument implements RoomDocument {
-  #doc: Y.Doc
+  /** null: at rest. */
+  #doc: Y.Doc | null
   /** What the document was made of, and the updates since: together they are the document. */
   #base: Uint8Array[]
   readonly #since = new UpdateLog()
-  readonly #cells = new CellList()
+  #cells = new CellList()
   /** Views of deleted cells go with their maps. */
   #views = new WeakMap<CellMap, DocumentCellView>()
   /** The transaction that runs is a peer's update. */
@@ -152,39 +159,43 @@ export class NotebookDocument implements RoomDocument {
   }
 
   get cellCount(): number {
+    this.#awake()
     return this.#cells.count
   }
 
   get metadata(): Record<string, unknown> {
-    return plain(metaOf(this.#doc).get('metadata'))
+    return plain(metaOf(this.#awake()).get('metadata'))
   }
 
   /** Format version that the document says it has. */
   get nbformat(): { major: number; minor: number } {
-    const meta = metaOf(this.#doc)
+    const meta = metaOf(this.#awake())
     return { major: Number(meta.get('nbformat')), minor: Number(meta.get('nbformat_minor')) }
   }
 
   cellIds(): CellId[] {
+    this.#awake()
     return this.#cells.ids()
   }
 
   cell(cellId: CellId): DocumentCellView | undefined {
+    this.#awake()
     const cell = this.#cells.find(cellId)
     return cell && this.#view(cell)
   }
 
   cells(start: number, count: number): DocumentCellView[] {
+    this.#awake()
     return this.#cells.slice(start, count).map((cell) => this.#view(cell))
   }
 
   stateVector(): Uint8Array {
-    return Y.encodeStateVector(this.#doc)
+    return Y.encodeStateVector(this.#awake())
   }
 
   updateSince(stateVector?: Uint8Array): Uint8Array {
     try {
-      return Y.encodeStateAsUpdate(this.#doc, stateVector)
+      return Y.encodeStateAsUpdate(this.#awake(), stateVector)
     } catch (thrown) {
       throw new RoomdError('invalid_argument', `the state vector cannot be read: ${String(thrown)}`)
     }
@@ -194,8 +205,9 @@ export class NotebookDocument implements RoomDocument {
     operations: readonly DocumentOperation[],
     metadata?: Readonly<Record<string, unknown>>,
   ): { change: DocumentChange | null; cellIds: CellId[] } {
+    const doc = this.#awake()
     const cellIds = planOperations(operations, this.#cells)
-    const list = cellsOf(this.#doc)
+    const list = cellsOf(doc)
     const change = this.#transact(() => {
       const steps: ListStep[] = []
       operations.forEach((operation, index) => {
@@ -204,27 +216,28 @@ export class NotebookDocument implements RoomDocument {
         if (step) steps.push(step)
       })
       this.#step = steps.length === 1 ? (steps[0] ?? null) : null
-      if (metadata) setMapValues(metaOf(this.#doc), 'metadata', metadata)
+      if (metadata) setMapValues(metaOf(doc), 'metadata', metadata)
     })
     return { change, cellIds }
   }
 
   /** Replaces notebook-level metadata as a whole; only keys that differ change. null: nothing did. */
   setMetadata(metadata: Readonly<Record<string, unknown>>): DocumentChange | null {
-    return this.#transact(() => setMapValues(metaOf(this.#doc), 'metadata', metadata))
+    return this.#transact(() => setMapValues(metaOf(this.#awake()), 'metadata', metadata))
   }
 
   applyUpdate(update: Uint8Array, closed: ReadonlySet<CellId> = NONE): DocumentChange | null {
-    checkReach(this.#doc, update)
-    checkHistory(this.#doc, update)
+    const doc = this.#awake()
+    checkReach(doc, update)
+    checkHistory(doc, update)
     return this.#transact((transaction) => {
       this.#remote = true
-      Y.applyUpdate(this.#doc, update)
+      Y.applyUpdate(doc, update)
       // Yjs remembers places in lists and texts between edits, and forgets them behind another's transaction; within ours they
       // would go on pointing beside their place.
       for (const type of transaction.changed.keys()) type._searchMarker?.splice(0)
-      if (isPending(this.#doc)) throw outOfReach()
-      const list = cellsOf(this.#doc)
+      if (isPending(doc)) throw outOfReach()
+      const list = cellsOf(doc)
       checkTouched(transaction, list)
       if (closed.size > 0) checkClosed(transaction, list, closed, this.#cells)
       if (!transaction.changed.has(list as unknown as ChangedType)) return
@@ -234,12 +247,44 @@ export class NotebookDocument implements RoomDocument {
     })
   }
 
-  dispose(): void {
+  rest(): void {
+    if (this.#doc === null || this.incomplete || this.#size() > MOST_AT_REST) return
+    const whole = Y.encodeStateAsUpdate(this.#doc)
     this.#doc.destroy()
+    this.#doc = null
+    this.#cells = new CellList()
+    this.#views = new WeakMap()
+    this.#base = [whole]
+    this.#since.clear()
+  }
+
+  dispose(): void {
+    this.#doc?.destroy()
     this.#cells.reset([])
     this.#views = new WeakMap()
     this.#base = []
     this.#since.clear()
+  }
+
+  /** Bytes that it is made of. */
+  #size(): number {
+    return this.#base.reduce((sum, part) => sum + part.length, this.#since.size)
+  }
+
+  /** The Yjs document, built again when it was at rest. */
+  #awake(): Y.Doc {
+    if (this.#doc !== null) return this.#doc
+    return this.#build()
+  }
+
+  /** From the bytes that are kept. */
+  #build(): Y.Doc {
+    const doc = replay([...this.#base, ...this.#since.all()])
+    this.#views = new WeakMap()
+    this.#doc = doc
+    this.#observe(doc)
+    this.#cells.reset(cellsOf(doc).toArray())
+    return doc
   }
 
   #view(cell: CellMap): DocumentCellView {
@@ -253,12 +298,13 @@ export class NotebookDocument implements RoomDocument {
 
   /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
   #transact(run: (transaction: Y.Transaction) => void): DocumentChange | null {
+    const doc = this.#awake()
     this.#seen = nothingSeen()
     this.#remote = false
     this.#step = null
     this.#failed = false
     try {
-      this.#doc.transact((transaction) => {
+      doc.transact((transaction) => {
         try {
           run(transaction)
         } catch (thrown) {
@@ -311,19 +357,15 @@ export class NotebookDocument implements RoomDocument {
 
   #rebase(): void {
     const { size } = this.#since
-    if (size < REBASE_BYTES || size < 2 * this.#base.reduce((sum, part) => sum + part.length, 0)) return
-    this.#base = [Y.encodeStateAsUpdate(this.#doc)]
+    if (size < REBASE_BYTES || size < 2 * (this.#size() - size)) return
+    this.#base = [Y.encodeStateAsUpdate(this.#awake())]
     this.#since.clear()
   }
 
   /** Back to the last good state, without what the failed transaction left. */
   #rebuild(): void {
-    this.#doc.destroy()
-    const doc = replay([...this.#base, ...this.#since.all()])
-    this.#views = new WeakMap()
-    this.#doc = doc
-    this.#observe(doc)
-    this.#cells.reset(cellsOf(doc).toArray())
+    this.#doc?.destroy()
+    this.#build()
     this.#seen = nothingSeen()
   }
 }

@@ -2,8 +2,11 @@
  * Updates in the order in which they were made, packed one behind the other: an array of small buffers would take several times
  * their bytes, and merging them takes Yjs longer than making them.
  */
+const NONE = new Uint8Array(0)
+const LEAST_BYTES = 256
+
 export class UpdateLog {
-  #bytes = new Uint8Array(256)
+  #bytes = NONE
   #used = 0
   #ends: number[] = []
 
@@ -15,7 +18,7 @@ export class UpdateLog {
   push(update: Uint8Array): void {
     const end = this.#used + update.length
     if (end > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(end, this.#bytes.length * 2))
+      const grown = new Uint8Array(Math.max(end, this.#bytes.length * 2, LEAST_BYTES))
       grown.set(this.#bytes.subarray(0, this.#used))
       this.#bytes = grown
     }
@@ -35,7 +38,7 @@ export class UpdateLog {
   }
 
   clear(): void {
-    this.#bytes = new Uint8Array(256)
+    this.#bytes = NONE
     this.#used = 0
     this.#ends = []
   }

@@ -75,6 +75,11 @@ export interface RoomDocument {
   cellIds(): CellId[]
   cell(cellId: CellId): DocumentCellView | undefined
   cells(start: number, count: number): DocumentCellView[]
+  /**
+   * Frees the Yjs document until something is asked of it again, which then takes its building; a large one stays. For rooms in
+   * which nobody is.
+   */
+  rest(): void
   /** Frees the Yjs document. */
   dispose(): void
 }

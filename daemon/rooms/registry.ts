@@ -286,6 +286,7 @@ export class RoomRegistry implements Rooms {
       if (i >= RESIDENT_ROOMS || now - room.record.touched_at > RESIDENT_MS) this.#drop(room, 'unused')
       else room.executions.trim()
     })
+    for (const room of this.resident.values()) room.rest()
   }
 
   /** Forgets old results of mutations and of executions, and the blobs that nothing names any more. */

@@ -44,6 +44,9 @@ import { mustTakeEdits } from './source-states.ts'
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
 
+/** How long after the last peer left the document is put to rest: whoever comes back at once finds it as it was. */
+export const REST_AFTER_MS = 1_000
+
 /** What a room is made of, and what makes it again after a failed commit. */
 export interface RoomParts {
   readonly record: RoomRecord
@@ -92,6 +95,7 @@ export class Room implements RoomPort {
   /** What the next kernel's start is to remind of. */
   #loss: string | null = null
   #cancelRetry: (() => void) | null = null
+  #cancelRest: (() => void) | null = null
   /** Why a kernel that was ended during a fault is gone. */
   #endedMeanwhile: string | undefined
 
@@ -311,10 +315,21 @@ export class Room implements RoomPort {
     return peer
   }
 
+  /** Gives back the memory of the document while nobody is here; what is asked of it brings it back. */
+  rest(): void {
+    if (this.#closed || this.fault || this.peers.size > 0 || this.#reservations > 0 || this.#line.pending > 0)
+      return
+    this.document.rest()
+  }
+
   /** Called by `Peer.detach` alone. */
   release(peer: Peer, reason: string): void {
     this.peers.remove(peer)
     this.#lastLeft = this.now()
+    if (this.peers.size === 0 && !this.#closed) {
+      this.#cancelRest?.()
+      this.#cancelRest = this.surroundings.context.clock.after(REST_AFTER_MS, () => this.rest())
+    }
     this.slot.consider()
     this.source.considerHandOff()
     if (!this.#closed) this.surroundings.context.hooks?.peersChanged(this)
@@ -435,6 +450,7 @@ export class Room implements RoomPort {
     this.#closed = true
     this.peers.dispose()
     this.#cancelRetry?.()
+    this.#cancelRest?.()
     for (const peer of [...this.peers]) {
       peer.detach(reason)
       peer.channel.close({ code: 'closed', reason })

@@ -528,3 +528,30 @@ describe('a large notebook', () => {
     expect(doc.cell(id('c0'))?.source).toBe('1200')
   })
 })
+
+describe('at rest', () => {
+  it('shows and takes the same as before, and is one history with what editors hold', () => {
+    const doc = document('one', 'two')
+    apply(doc, { op: 'set_source', cell_id: id('c0'), source: 'one and more' })
+    const peer = editor(doc)
+    const before = { cells: doc.cells(0, 9), metadata: doc.metadata, vector: doc.stateVector() }
+    doc.rest()
+    doc.rest()
+    expect({ cells: doc.cells(0, 9), metadata: doc.metadata, vector: doc.stateVector() }).toEqual(before)
+    doc.rest()
+    sourceOf(peer, 1).insert(3, '!')
+    must(doc.applyUpdate(news(peer, doc)))
+    doc.rest()
+    Y.applyUpdate(peer, apply(doc, { op: 'delete_cell', cell_id: id('c0') }).update)
+    doc.rest()
+    expect(doc.cells(0, 9).map((cell) => cell.source)).toEqual(['two!'])
+    expect(cellsOf(peer).toJSON()).toEqual(cellsOf(editor(doc)).toJSON())
+  })
+
+  it('a refused update leaves it as it was', () => {
+    const doc = document('one')
+    doc.rest()
+    expect(() => doc.applyUpdate(Uint8Array.of(255, 1, 2))).toThrow()
+    expect(doc.cells(0, 9).map((cell) => cell.source)).toEqual(['one'])
+  })
+})
