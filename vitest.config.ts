@@ -7,6 +7,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    // Tests of one file that run side by side: more would only wait for each other's kernels.
+    maxConcurrency: 3,
     reporters: ['./test/reporter.ts'],
   },
 })

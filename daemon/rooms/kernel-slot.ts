@@ -14,6 +14,8 @@ import type { Kernel, KernelProvider, StartRequest } from '../kernels/kernel.ts'
 
 /** Pause after a failed start before the next one. */
 export const START_PAUSE_MS = 5_000
+/** What a kernel whose start was called off, or failed, gets to end in order. */
+const ABORTED_GRACE_MS = 1_000
 export const DEFAULT_KEEP_ALIVE_MS = 30 * 60_000
 
 type State =
@@ -220,6 +222,8 @@ export class KernelSlot {
   }
 
   async #start(name: string | undefined, failed: { error: RoomdError; at: number } | null): Promise<Kernel> {
+    // Nobody would hear of it, and nobody would end it.
+    if (this.#disposed) throw new RoomdError('shutting_down', 'the room was let go; open it again')
     const pause = failed ? failed.at + START_PAUSE_MS - this.#port.clock.now() : 0
     const abort = new AbortController()
     const flight = this.#launch(name, pause, abort.signal)
@@ -235,7 +239,9 @@ export class KernelSlot {
       const kernel = await this.#port.kernels.start({ ...request, signal })
       if (!this.#disposed) await this.#prepare(kernel, signal)
       if (this.#disposed) {
-        kernel.release()
+        // Who called the start off wants the kernel gone, whoever let go of the room meanwhile.
+        if (signal.aborted) await kernel.shutdown(ABORTED_GRACE_MS)
+        else kernel.release()
         throw new RoomdError('shutting_down', 'the daemon is stopping; the kernel is adopted by the next one')
       }
       this.#state = { kind: 'running', kernel }
@@ -272,7 +278,7 @@ export class KernelSlot {
     } catch (error) {
       // A daemon that stops leaves the kernel to the next one.
       if (this.#disposed) return
-      await kernel.shutdown(1_000)
+      await kernel.shutdown(ABORTED_GRACE_MS)
       throw error
     }
   }

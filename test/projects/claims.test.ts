@@ -1,10 +1,13 @@
 /** Claims: in which order a room is found, what a claim answers, and that one which is called off leaves everything as it was. */
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test as one } from 'vitest'
 import { NotebookId } from '../../protocol/ids.ts'
 import { until } from '../support/until.ts'
 import { withProjects } from './fixture.ts'
+
+/** Each has a home of its own, and waits for processes most of the time: they run side by side. */
+const test = one.concurrent
 
 const idOf = (text: string) => NotebookId.parse(text)
 

@@ -242,6 +242,8 @@ export async function withProjects(
         },
       ).then(() => undefined),
     async restart() {
+      // A daemon that died writes nothing more.
+      await store.settled()
       for (const room of bench.rooms.resident.values()) room.dispose('the test ends this daemon')
       running.projects.dispose()
       running.kernels.dispose()

@@ -1,7 +1,7 @@
 /** Kernels kept ready for any new notebook: who gets one, who does not, and that none is left over. */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test as one } from 'vitest'
 import { SETTLE_MS, USED_MS } from '../../daemon/projects/generic.ts'
 import type { ProjectsOptions } from '../../daemon/projects/projects.ts'
 
@@ -9,6 +9,9 @@ import { needs } from '../support/machine.ts'
 import { alive } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { type Bench, withProjects } from './fixture.ts'
+
+/** Each has a home of its own, and waits for processes most of the time: they run side by side. */
+const test = one.concurrent
 
 const generic: Partial<ProjectsOptions> = { settings: { generic: true, memory: null, enabled: true } }
 const withGeneric = (use: (bench: Bench) => Promise<void>) => withProjects(use, generic)
@@ -25,6 +28,8 @@ async function kept(bench: Bench, kernel = 'javascript'): Promise<{ id: string; 
     },
     { timeout: 40_000 },
   )
+  // The state is so in memory first.
+  await bench.store.settled()
   if (!tier?.pid) throw new Error('the kernel has no pid')
   return { id: tier.id, pid: tier.pid }
 }
@@ -57,7 +62,7 @@ test('a new notebook takes the kernel that waits, told where it is now; the next
     expect(standalone.record.kernel_name).toBeNull()
   }))
 
-test('a Python kernel that waited imports what lies beside the notebook, and counts from 1', (context) => {
+test('a Python kernel that waited imports what lies beside the notebook, and counts from 1', async (context) => {
   needs(context, 'Python kernel')
   return withGeneric(async (bench) => {
     const ready = await kept(bench, 'python3')
@@ -115,6 +120,7 @@ test('a kernel that has died, or that does not change its folder, is not given; 
   withGeneric(async (bench) => {
     const first = await kept(bench)
     process.kill(first.pid, 'SIGKILL')
+    await until('its death', () => !alive(first.pid))
     const { room } = await bench.create({ kernel: 'javascript' })
     expect(room.id).not.toBe(first.id)
     await bench.projects.sweep()

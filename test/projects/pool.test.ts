@@ -1,13 +1,16 @@
 /** Warming: what waits in the pool, when it is replaced, what keeps it from being made, and that the sweep finds what nobody told. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test as one } from 'vitest'
 import type { Project } from '../../daemon/projects/project.ts'
 import { YOUNG_MS } from '../../daemon/projects/sweep.ts'
 import { needs } from '../support/machine.ts'
 import { signal } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { type Bench, withProjects } from './fixture.ts'
+
+/** Each has a home of its own, and waits for processes most of the time: they run side by side. */
+const test = one.concurrent
 
 function poolOf(bench: Bench, project: Project) {
   return bench.projects.poolOf(project)
