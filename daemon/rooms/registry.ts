@@ -20,6 +20,7 @@ import { existingFile, newFile } from './file-path.ts'
 import { activeElsewhere, claimsFolder, mayUseFile, mustBeOwner } from './file-use.ts'
 import { goneRoom } from './gone.ts'
 import { Mutations } from './mutations.ts'
+import { OneAtATime } from './one-at-a-time.ts'
 import { createRoom, importFile, loadParts, loadRoom, makeHiddenRoom, type NewRoom } from './opening.ts'
 import { takeReadyRoom } from './ready-room.ts'
 import { Room, type RoomSurroundings } from './room.ts'
@@ -45,6 +46,8 @@ export class RoomRegistry implements Rooms {
   readonly resident = new Map<NotebookId, Room>()
   /** Loads and makings under way, by id or canonical path. */
   readonly #flights = new Map<string, Promise<Room>>()
+  /** Makings of new files, by path. */
+  readonly #making = new OneAtATime()
   readonly #more = new Map<ConnectionMethod, ConnectionHandler<ConnectionMethod>>()
   readonly #surroundings: RoomSurroundings
   readonly #files: FileSurroundings
@@ -350,7 +353,8 @@ export class RoomRegistry implements Rooms {
     wanted: Extract<z.output<typeof Open>['target'], { create: unknown }>['create'],
     context: RequestContext,
   ): Promise<Room> {
-    const make = async (rows: (value: unknown) => ReturnType<Mutations['resultRows']>): Promise<unknown> => {
+    type Rows = (value: unknown) => ReturnType<Mutations['resultRows']>
+    const makeOne = async (rows: Rows): Promise<unknown> => {
       const original = wanted.clone_of === undefined ? null : await this.byId(wanted.clone_of)
       const ready = original ? null : await takeReadyRoom(this.context, wanted, rows)
       if (ready) {
@@ -367,6 +371,11 @@ export class RoomRegistry implements Rooms {
       await this.#openFile(room)
       return value
     }
+    // Who comes second to a path finds the file, and a room that is whole.
+    const make = async (rows: Rows): Promise<unknown> =>
+      wanted.path === undefined
+        ? makeOne(rows)
+        : this.#making.run(await newFile(wanted.path), () => makeOne(rows))
     const id = wanted.mutation_id
     const { clientInstance } = context.identity
     const value =

@@ -51,3 +51,13 @@ test('creating in a folder that does not exist makes no room', async () => {
   })
   expect(fixture.store.get<{ n: number }>('SELECT count(*) AS n FROM rooms')?.n).toBe(0)
 })
+
+test('of many who create at one path at once one makes it, and the others are told that it is there', async () => {
+  const path = join(fixture.folder, 'new.ipynb')
+  const ended = await Promise.allSettled(Array.from({ length: 10 }, () => create({ path })))
+  expect(ended.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  for (const each of ended)
+    if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: 'conflict' })
+  expect(existsSync(path)).toBe(true)
+  expect(fixture.store.all('SELECT 1 FROM rooms WHERE path = ?', path)).toHaveLength(1)
+})
