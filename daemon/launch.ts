@@ -7,11 +7,12 @@
  * daemon that became ready: by then what a start needs was compiled.
  */
 import { createHash } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Script } from 'node:vm'
+import { replaceFile } from '../protocol/small-files.ts'
 
 /** The name of the program's file; the build writes it here. */
 declare const DAEMON_PROGRAM: string
@@ -71,21 +72,10 @@ function keepCode(script: Script): void {
     clearTimeout(timer)
     process.off('exit', write)
     const code = script.createCachedData()
-    const fresh = `${kept}.${process.pid}`
     try {
-      const fd = openSync(fresh, 'wx', 0o644)
-      try {
-        for (const part of [hash(code), code]) {
-          for (let at = 0; at < part.length; ) at += writeSync(fd, part, at)
-        }
-        fsyncSync(fd)
-      } finally {
-        closeSync(fd)
-      }
-      renameSync(fresh, kept)
+      replaceFile(kept, Buffer.concat([hash(code), code]), { outlives: 'machine', mode: 0o644 })
     } catch {
       // Installed for all users, or a full disk: the next start compiles again, which is only slower.
-      rmSync(fresh, { force: true })
     }
   }
   const timer = setTimeout(write, KEEP_AFTER_MS)

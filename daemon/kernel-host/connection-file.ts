@@ -7,7 +7,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { replaceFile } from '../../protocol/replace-file.ts'
+import { replaceFile } from '../../protocol/small-files.ts'
 
 export interface ConnectionInfo {
   readonly transport: 'ipc' | 'tcp'

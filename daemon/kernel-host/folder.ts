@@ -2,7 +2,7 @@
  * Names of the files in a kernel's own folder, `<state>/kernels/<kernel_id>/` (0700). Everything that a new host or a new daemon
  * needs to take a kernel over lies here, never in the runtime folder, which may vanish.
  */
-import { appendFileSync, closeSync, openSync, readFileSync, readSync, statSync, truncateSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface KernelFolder {
@@ -30,16 +30,6 @@ export function kernelFolder(path: string): KernelFolder {
     spool: join(path, 'spool'),
     kernelLog: join(path, 'kernel.log'),
     hostLog: join(path, 'host.log'),
-  }
-}
-
-/** The text of a small file, or null when there is none. */
-export function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
   }
 }
 

@@ -3,7 +3,7 @@
  * only, so that a host that fails right after leaves a kernel that can be found. Readers: daemon/kernels/host-records.ts.
  */
 import type { HostLaunch } from '../../protocol/kernel-host.ts'
-import { replaceFile } from '../../protocol/replace-file.ts'
+import { replaceFile } from '../../protocol/small-files.ts'
 import { VERSION } from '../../protocol/version.ts'
 import type { KernelFolder } from './folder.ts'
 import { identify, type ProcessIdentity } from './process-identity.ts'

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Clock } from '../../protocol/clock.ts'
 import type { Places } from '../../protocol/places.ts'
-import { replaceFile } from '../../protocol/replace-file.ts'
+import { replaceFile } from '../../protocol/small-files.ts'
 import { GatewayApi } from '../kernel-host/remote/gateway-api.ts'
 
 const Leftover = z.object({

@@ -4,7 +4,8 @@
  */
 import { z } from 'zod'
 import { HostLaunch } from '../../protocol/kernel-host.ts'
-import { type KernelFolder, readIfThere } from '../kernel-host/folder.ts'
+import { readIfThere } from '../../protocol/small-files.ts'
+import type { KernelFolder } from '../kernel-host/folder.ts'
 
 const Identity = z.object({ pid: z.number().int(), started: z.number().nullable() })
 

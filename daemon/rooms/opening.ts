@@ -19,7 +19,6 @@ import { type PreparedFileOutputs, prepareFileOutputs } from '../executions/file
 import { createExecutions } from '../executions/room-executions.ts'
 import type { Statement } from '../store/store.ts'
 import { baseRows, readBase } from './base-text.ts'
-import { newFile } from './file-path.ts'
 import type { Room, RoomParts } from './room.ts'
 import { type RoomRecord, recordByPath, type SourceRecord } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
@@ -52,17 +51,17 @@ export async function importFile(rooms: RoomsContext, path: string): Promise<New
   return assemble(rooms, record, founding, outputs, base)
 }
 
-/** Makes a room without a file, or with a new one at `path`: empty, or with the cells of `original` and none of its outputs. */
+/** Makes a room without a file, or with a new one at `path` (canonical): empty, or with the cells of `original` and none of its outputs. */
 export async function createRoom(
   rooms: RoomsContext,
   wanted: Extract<Target, { create: unknown }>['create'],
+  path: string | null,
   original: Room | null,
 ): Promise<{ made: NewRoom; placed: () => Promise<void> }> {
   const choose = (name: string | undefined): Promise<KernelSpecSummary> =>
     rooms.kernels.choose(name === undefined ? {} : { name })
   const content = original ? copyOf(original) : emptyNotebook(await choose(wanted.kernel))
   if (original && wanted.kernel !== undefined) await choose(wanted.kernel)
-  const path = wanted.path === undefined ? null : await newFile(wanted.path)
   if (path !== null) mustBeNew(rooms, path)
   const id = NotebookId.parse(randomUUID())
   const scratch = join(rooms.places.data, 'scratch', id)

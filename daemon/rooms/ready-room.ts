@@ -11,7 +11,6 @@ import type { Written } from '../documents/ipynb/write.ts'
 import { saveFile } from '../documents/save.ts'
 import type { Statement } from '../store/store.ts'
 import { baseRows } from './base-text.ts'
-import { newFile } from './file-path.ts'
 import { mustBeNew } from './opening.ts'
 import type { Room } from './room.ts'
 import { type RoomRecord, updateBinding } from './room-record.ts'
@@ -19,16 +18,16 @@ import type { RoomsContext } from './rooms-context.ts'
 
 type Wanted = Extract<Target, { create: unknown }>['create']
 
-/** null: there is none that fits. `rows`: of the caller, for the same transaction. Rejects as making a room does. */
+/** null: there is none that fits. `path`: canonical, of its new file. `rows`: of the caller, for the same transaction. Rejects as making a room does. */
 export async function takeReadyRoom(
   rooms: RoomsContext,
   wanted: Wanted,
+  path: string | null,
   rows: (value: unknown) => Statement[],
 ): Promise<Room | null> {
   const { hooks, kernels } = rooms
   if (!hooks) return null
   const spec = await kernels.choose(wanted.kernel === undefined ? {} : { name: wanted.kernel })
-  const path = wanted.path === undefined ? null : await newFile(wanted.path)
   if (path !== null) mustBeNew(rooms, path)
   if (wanted.working_dir !== undefined && !(await isFolder(wanted.working_dir))) return null
   const room = await hooks.readyRoom(spec)

@@ -354,14 +354,14 @@ export class RoomRegistry implements Rooms {
     context: RequestContext,
   ): Promise<Room> {
     type Rows = (value: unknown) => ReturnType<Mutations['resultRows']>
-    const makeOne = async (rows: Rows): Promise<unknown> => {
+    const makeOne = async (path: string | null, rows: Rows): Promise<unknown> => {
       const original = wanted.clone_of === undefined ? null : await this.byId(wanted.clone_of)
-      const ready = original ? null : await takeReadyRoom(this.context, wanted, rows)
+      const ready = original ? null : await takeReadyRoom(this.context, wanted, path, rows)
       if (ready) {
         await this.#openFile(ready)
         return { notebook_id: ready.id }
       }
-      const { made, placed } = await createRoom(this.context, wanted, original)
+      const { made, placed } = await createRoom(this.context, wanted, path, original)
       const value = { notebook_id: made.parts.record.notebook_id }
       const room = await this.#install(made, rows(value))
       await placed().catch(async (error) => {
@@ -372,10 +372,11 @@ export class RoomRegistry implements Rooms {
       return value
     }
     // Who comes second to a path finds the file, and a room that is whole.
-    const make = async (rows: Rows): Promise<unknown> =>
-      wanted.path === undefined
-        ? makeOne(rows)
-        : this.#making.run(await newFile(wanted.path), () => makeOne(rows))
+    const make = async (rows: Rows): Promise<unknown> => {
+      if (wanted.path === undefined) return makeOne(null, rows)
+      const path = await newFile(wanted.path)
+      return this.#making.run(path, () => makeOne(path, rows))
+    }
     const id = wanted.mutation_id
     const { clientInstance } = context.identity
     const value =

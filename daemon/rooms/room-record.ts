@@ -121,8 +121,8 @@ export function recordsByPrefix(store: Store, prefix: string): RoomRecord[] {
 
 /** In no list, and found by nobody who does not know the id. */
 const UNCLAIMED = "'warming', 'pooled', 'discarded'"
-/** Being stored still; see storing.ts. */
-const UNFINISHED = "(kind = 'in-place' AND path IS NULL)"
+/** Condition on `rooms`: being stored still; see storing.ts. */
+export const UNFINISHED = "(kind = 'in-place' AND path IS NULL)"
 
 /** The most recently touched rooms; none that hold no work. */
 export function recentRecords(store: Store, limit: number): RoomRecord[] {

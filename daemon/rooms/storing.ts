@@ -3,21 +3,20 @@
  * thread nor what other rooms commit waits for all of it; its row names no path until the last of them. A row that says its room is
  * in place and has no path is therefore a making that did not come to its end: nobody has seen it, and the next daemon removes it.
  */
+import { Breathing } from '../breathing.ts'
 import type { PreparedFileOutputs } from '../executions/file-outputs.ts'
 import type { Statement, Store } from '../store/store.ts'
 import type { NewRoom } from './opening.ts'
 import type { RoomExecutions } from './parts.ts'
-import { insertRecord, updateBinding } from './room-record.ts'
+import { insertRecord, UNFINISHED, updateBinding } from './room-record.ts'
 
 /** Cells with outputs that are taken in one step: a few milliseconds. */
 const CELLS = 50
 
-const UNFINISHED = "FROM rooms WHERE kind = 'in-place' AND path IS NULL"
-
 /** Removes rooms whose making never came to its end. For the start, before rooms are read; a start without any waits for no writing. */
 export async function removeUnfinished(store: Store): Promise<void> {
-  if (store.get(`SELECT 1 ${UNFINISHED} LIMIT 1`))
-    await store.write([{ sql: `DELETE ${UNFINISHED}`, values: [] }])
+  if (store.get(`SELECT 1 FROM rooms WHERE ${UNFINISHED} LIMIT 1`))
+    await store.write([{ sql: `DELETE FROM rooms WHERE ${UNFINISHED}`, values: [] }])
 }
 
 /** Rejects with the storage error; nothing of the room is in the store then. `rows`: of the caller, in the last transaction. */
@@ -34,6 +33,7 @@ export async function storeNewRoom(
     await store.write([insertRecord(record), ...made.rows, ...snapshot, ...taken.statements, ...rows])
     return
   }
+  const breathing = new Breathing()
   const under: Promise<void>[] = []
   const handOver = (unit: readonly Statement[]): void => {
     const written = store.write([...unit])
@@ -44,10 +44,10 @@ export async function storeNewRoom(
   try {
     handOver([insertRecord({ ...record, path: null })])
     for (const piece of cut(outputs)) {
-      await turn()
+      await breathing.pause()
       handOver(executions.takeFileOutputs(piece).statements)
     }
-    await turn()
+    await breathing.pause()
     handOver(made.rows)
     await Promise.all(under)
     await store.write([...snapshot, updateBinding(record), ...rows])
@@ -64,8 +64,4 @@ export async function storeNewRoom(
 
 function* cut(outputs: readonly PreparedFileOutputs[]): Generator<PreparedFileOutputs[]> {
   for (let at = 0; at < outputs.length; at += CELLS) yield outputs.slice(at, at + CELLS)
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -5,7 +5,7 @@
 import { readFileSync, unlinkSync } from 'node:fs'
 import { z } from 'zod'
 import type { BootId } from '../../protocol/ids.ts'
-import { replaceFile } from '../../protocol/replace-file.ts'
+import { replaceFile } from '../../protocol/small-files.ts'
 
 export interface DaemonJson {
   readonly pid: number

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { connect } from '../../client/sdk/index.ts'
 import { programFile } from '../../protocol/programs.ts'
-import { type ClientProcess, spawnClient } from '../support/client-process.ts'
+import { spawnClient } from '../support/client-process.ts'
 import { answers } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
 import { gone, signal } from '../support/processes.ts'
@@ -45,13 +45,13 @@ async function memory(home: TestHome): Promise<Figure[]> {
   await untilItAnswers(home)
   const alone = await settledSize(pid)
 
-  const visitor = client(home, VISITOR)
+  const visitor = spawnClient(home, VISITOR)
   visitor.send(RESIDENT)
   await visitor.next(120_000)
   await visitor.exited
   const withRooms = await settledSize(pid)
 
-  const watcher = client(home, WATCHER)
+  const watcher = spawnClient(home, WATCHER)
   watcher.send(PEERS)
   await watcher.next(120_000)
   const withPeers = await settledSize(pid)
@@ -99,10 +99,6 @@ async function makeRooms(home: TestHome): Promise<void> {
     )
   }
   await client.close()
-}
-
-function client(home: TestHome, script: string): ClientProcess {
-  return spawnClient(home, script)
 }
 
 /** Attaches to so many rooms, one after another, and leaves: they stay resident. */

@@ -3,7 +3,7 @@
  * from a source that costs nothing. Beside the rate: what daemon and host take for it, how long another room waits, and how long an
  * endless loop goes on printing after an interrupt.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Client, connect, type Room } from '../../client/sdk/index.ts'
@@ -14,6 +14,7 @@ import { has } from '../support/machine.ts'
 import { until } from '../support/until.ts'
 import { bareKernelClient } from './bare-zeromq.ts'
 import { type Figure, figure, percentile } from './figure.ts'
+import { MIB, proportionalSize } from './proportional-size.ts'
 
 const PEERS = 8
 const MEGABYTES = 100
@@ -82,7 +83,7 @@ async function flooded(
   const peers = spawnPeers(home, room)
   await peers.next(60_000)
   const pids = [daemonPid, running.host_pid]
-  const before = memoryOf(pids)
+  const before = together(pids)
   let peak = before
   neighbour.send('begin')
   await neighbour.next()
@@ -94,7 +95,7 @@ async function flooded(
       over = true
     })
     while (!over) {
-      peak = Math.max(peak, memoryOf(pids))
+      peak = Math.max(peak, together(pids))
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
     return done
@@ -145,7 +146,7 @@ async function flooded(
       await room.call('shutdown_kernel', {})
       await room.close()
       return [
-        figure(`flood/${name}/memory`, (peak - before) / 2 ** 20, 'MiB', null, { max: 96 }),
+        figure(`flood/${name}/memory`, (peak - before) / MIB, 'MiB', null, { max: 96 }),
         figure(`flood/${name}/other-room-p99`, percentile(waits, 0.99), 'ms', null, { max: 10 }),
       ]
     },
@@ -197,14 +198,8 @@ function spawnPeers(home: TestHome, room: Room): ClientProcess {
 }
 
 /** Bytes that the processes hold, shared ones by their share. */
-function memoryOf(pids: readonly number[]): number {
-  let kib = 0
-  for (const pid of pids) {
-    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
-    kib += Number(/^Pss:\s+(\d+) kB/m.exec(rollup)?.[1] ?? 0)
-  }
-  return kib * 1024
-}
+const together = (pids: readonly number[]): number =>
+  pids.map(proportionalSize).reduce((sum, one) => sum + one, 0)
 
 function installSynthetic(home: TestHome, script: string): void {
   const folder = join(home.work, 'jupyter', 'kernels', 'synthetic')

@@ -1,6 +1,5 @@
 /** Real notebooks, run by the command line with each kernel of the machine, and judged by Python's nbformat. */
 
-import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +8,8 @@ import { connect } from '../../client/sdk/index.ts'
 import { roomd } from '../support/command.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { createHome, type TestHome } from '../support/home.ts'
-import { needs, pythonFile } from '../support/machine.ts'
+import { needs } from '../support/machine.ts'
+import { complaints } from '../support/nbformat.ts'
 import { until } from '../support/until.ts'
 
 const fixtures = fileURLToPath(new URL('../../../shared/fixtures/notebooks/', import.meta.url))
@@ -47,12 +47,7 @@ interface File {
 const read = (path: string): File => JSON.parse(readFileSync(path, 'utf8')) as File
 
 /** What nbformat says against it; empty: nothing. */
-function complaint(path: string): string {
-  const program =
-    'import sys, nbformat; nbformat.validate(nbformat.read(sys.argv[1], as_version=nbformat.NO_CONVERT))'
-  const { status, stderr } = spawnSync(pythonFile, ['-c', program, path], { encoding: 'utf8' })
-  return status === 0 ? '' : stderr
-}
+const complaint = (path: string): string | undefined => complaints([path]).get(path)
 
 async function runs(
   name: string,

@@ -148,7 +148,7 @@ describe('run all and save leaves a file that nbformat accepts', () => {
       writeFileSync(original, bytes)
       writeFileSync(path, bytes)
       const before = complaints([original]).get(original)
-      if (before !== '') context.skip(`nbformat does not accept it as it is: ${before}`)
+      if (before !== '') context.skip(`nbformat does not accept it as it is: ${before?.split('\n', 1)[0]}`)
       await runAndSave(path)
       expect(complaints([path]).get(path)).toBe('')
       expect(cellsOf(path).map((cell) => cell.cell_type)).toEqual(

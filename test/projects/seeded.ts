@@ -23,6 +23,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import { KernelId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { createHome } from '../support/home.ts'
+import { madeUpKernel } from '../support/made-up-kernel.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 /** Numbers in [0, 1) that a seed gives, always the same. */
@@ -143,34 +144,14 @@ class MadeUpKernels implements KernelProvider {
     if (this.#scheduler.random() < this.#scheduler.failing)
       throw new RoomdError('kernel_start_failed', 'made up')
     const id = KernelId.parse(randomUUID())
-    const kernel = {
-      id,
-      notebookId,
-      name: spec.name,
-      language: spec.language,
-      process: null,
-      seq: 0,
-      summary: () => ({
-        kernel_id: id,
-        name: spec.name,
-        language: spec.language,
-        state: 'idle' as const,
-        pid: null,
-        host_pid: null,
-        started_at: 0,
-      }),
-      listen: () => {},
-      acknowledge: () => {},
-      send: async () => ({ alreadySent: false }),
-      ask: async () => ({ status: 'ok' }),
-      interrupt: async () => {},
-      keepFor: () => {},
+    const made = madeUpKernel(id, {
       shutdown: async () => {
         await this.#scheduler.hold('kernel end')
         this.alive.delete(kernel)
       },
       release: () => {},
-    }
+    })
+    const kernel = { ...made, notebookId }
     this.alive.add(kernel)
     return kernel
   }

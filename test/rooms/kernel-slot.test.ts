@@ -4,6 +4,7 @@ import type { Kernel, KernelProvider, StartRequest } from '../../daemon/kernels/
 import { KernelSlot, type KernelSlotPort } from '../../daemon/rooms/kernel-slot.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { KernelId, NotebookId } from '../../protocol/ids.ts'
+import { madeUpKernel } from '../support/made-up-kernel.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { until, within } from '../support/until.ts'
 
@@ -16,29 +17,10 @@ function slotWithHeldStart() {
   let finish: (kernel: Kernel) => void = () => {}
   let fail: (error: Error) => void = () => {}
   const id = KernelId.parse('00000000-0000-4000-8000-000000000002')
-  const kernel: Kernel = {
-    id,
-    name: 'javascript',
-    language: 'javascript',
-    seq: 0,
-    summary: () => ({
-      kernel_id: id,
-      name: 'javascript',
-      language: 'javascript',
-      state: 'idle',
-      pid: null,
-      host_pid: null,
-      started_at: 0,
-    }),
-    listen: () => {},
-    acknowledge: () => {},
-    send: async () => ({ alreadySent: false }),
-    ask: async () => ({}),
-    interrupt: async () => {},
-    keepFor: () => {},
+  const kernel = madeUpKernel(id, {
     shutdown: async () => void fates.push('ended'),
     release: () => void fates.push('released'),
-  }
+  })
   const kernels: KernelProvider = {
     specs: async () => [],
     environment: async () => ({}),

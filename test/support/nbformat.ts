@@ -10,7 +10,7 @@ for path in json.load(sys.stdin):
         nbformat.validate(nbformat.read(path, as_version=nbformat.NO_CONVERT))
         said.append("")
     except Exception as error:
-        said.append(type(error).__name__ + ": " + str(error).split("\\n")[0][:200])
+        said.append(type(error).__name__ + ": " + str(error))
 json.dump(said, sys.stdout)
 `
 

@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { RoomdError } from '../../../protocol/errors.ts'
 import { isOurKernelspec, JAVASCRIPT, javascriptKernelspec } from '../../../protocol/javascript-kernelspec.ts'
 import { programFile } from '../../../protocol/programs.ts'
-import { replaceFile } from '../../../protocol/replace-file.ts'
-import { readIfThere } from '../read-if-there.ts'
+import { readIfThere, replaceFile } from '../../../protocol/small-files.ts'
 
 export interface Installed {
   readonly name: string

@@ -15,8 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { readIfThere } from '../../../protocol/small-files.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
-import { readIfThere } from '../read-if-there.ts'
 import { type ClientFile, SERVER_NAME } from './clients.ts'
 import { DamagedFile } from './damaged-file.ts'
 import { setJsonEntry } from './json-entry.ts'
