@@ -154,6 +154,8 @@ export class Claims {
         { room: tier.id, reason: messageOf(error) },
         'a room could not go back to the pool',
       )
+      // Nobody has it, and nobody would ever come for it.
+      await rooms.discard(tier, 'its claim was called off')
     }
   }
 

@@ -119,7 +119,12 @@ export class Drafts {
       await this.#tier.backToPool(tier, place.slot)
     } catch (error) {
       pool?.forget(tier)
-      throw error
+      this.#context.log.warn(
+        { room: tier.id, reason: messageOf(error) },
+        'a draft could not go back to the pool',
+      )
+      // No lease runs any more: it would wait for nobody.
+      await this.#tier.discard(tier, 'nobody was in it for 15 minutes')
     }
   }
 

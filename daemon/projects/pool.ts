@@ -181,8 +181,14 @@ export class Pool {
     this.#cancelRetry?.()
   }
 
+  /**
+   * A slot is not empty either while it is being filled (its row may not be there yet), or while the room that was taken out of it has
+   * it in the store: the store has no place for two.
+   */
   #emptySlot(): number | null {
-    for (let slot = 0; slot < this.#project.settings.depth; slot++) if (!this.#slots.has(slot)) return slot
+    const held = new Set(this.#tier.of(this.#project.record.id).map(({ workspace }) => workspace.slot))
+    for (let slot = 0; slot < this.#project.settings.depth; slot++)
+      if (!this.#slots.has(slot) && slot !== this.#flight?.slot && !held.has(this.#name(slot))) return slot
     return null
   }
 

@@ -228,7 +228,11 @@ export class Tier {
       workspace.interactive = false
       workspace.leaseUntil = null
       workspace.detail = { ...workspace.detail, settings: {} }
-      return [updateWorkspace(workspace), step(tier.room.record, 'pooled')]
+      return [
+        updateWorkspace(workspace),
+        step(tier.room.record, 'pooled'),
+        this.#context.rooms().forgetClaims(tier.id),
+      ]
     })
     tier.hold()
   }

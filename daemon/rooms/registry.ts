@@ -219,13 +219,18 @@ export class RoomRegistry implements Rooms {
     if (this.resident.get(room.id) === room) this.#drop(room, reason)
   }
 
+  /** Whoever was given the room has it no more: the same claim, sent again, is a new one. */
+  forgetClaims(notebookId: NotebookId): Statement {
+    return {
+      sql: 'DELETE FROM mutations WHERE notebook_id = ? AND method = ?',
+      values: [notebookId, 'claim_room'],
+    }
+  }
+
   /** The rows of a discarded room, and what its making promised to repeat. */
   forgetRows(notebookId: NotebookId): Statement[] {
     return [
-      {
-        sql: 'DELETE FROM mutations WHERE notebook_id = ? AND method = ?',
-        values: [notebookId, 'claim_room'],
-      },
+      this.forgetClaims(notebookId),
       { sql: "DELETE FROM rooms WHERE notebook_id = ? AND state = 'discarded'", values: [notebookId] },
     ]
   }

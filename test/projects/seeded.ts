@@ -1,161 +1,33 @@
 /**
- * Projects whose every wait is ordered by a seed: claims, warming, cancelling and sweeping at once, on a real store and real rooms.
- * Made up are only git and kernels, at the border where processes would be. After every commit the invariants of room states are
- * looked at; a seed that breaks one is said in the error, and gives the same order again.
+ * Projects whose every wait is ordered by a test: claims, warming, cancelling and sweeping at once, on a real store and real rooms.
+ * Made up are only git and kernels (made-up.ts). After every commit the invariants of room states are looked at.
  */
-import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { DocumentWorker } from '../../daemon/documents/document-worker.ts'
 import { openBlobs } from '../../daemon/executions/blobs.ts'
-import type { Kernel, KernelProvider, StartRequest } from '../../daemon/kernels/kernel.ts'
-import { Deputies, type DeputyEnd } from '../../daemon/projects/deputies.ts'
-import { GitError } from '../../daemon/projects/git/errors.ts'
-import { Git, type GitOptions } from '../../daemon/projects/git/git.ts'
-import { Projects } from '../../daemon/projects/projects.ts'
+import type { ClaimRequest } from '../../daemon/projects/claims.ts'
+import { Deputies } from '../../daemon/projects/deputies.ts'
+import type { Project } from '../../daemon/projects/project.ts'
+import { Projects, type ProjectsOptions } from '../../daemon/projects/projects.ts'
+import type { OwnSettings } from '../../daemon/projects/settings.ts'
 import type { NamedSource } from '../../daemon/projects/source.ts'
-import type { Steps } from '../../daemon/projects/steps.ts'
 import { createRooms, type RoomRegistry } from '../../daemon/rooms/registry.ts'
+import type { Room } from '../../daemon/rooms/room.ts'
 import { openStore } from '../../daemon/store/open.ts'
 import type { Store } from '../../daemon/store/store.ts'
-import { RoomdError } from '../../protocol/errors.ts'
-import { KernelId } from '../../protocol/ids.ts'
-import type { KernelSpecSummary } from '../../protocol/methods.ts'
+import { Open } from '../../protocol/channels.ts'
+import { ClientInstance } from '../../protocol/ids.ts'
+import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
+import { RememberingChannel } from '../rooms/fixture.ts'
 import { createHome } from '../support/home.ts'
-import { madeUpKernel } from '../support/made-up-kernel.ts'
 import { ManualClock } from '../support/manual-clock.ts'
+import { MadeUpGit, MadeUpKernels } from './made-up.ts'
+import { Scheduler } from './scheduler.ts'
 
-/** Numbers in [0, 1) that a seed gives, always the same. */
-export function numbers(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-/** Holds whatever waits, and lets one go at a time, by the numbers of a seed. */
-export class Scheduler implements Steps {
-  random: () => number = Math.random
-  /** How likely what is begun at the border fails. */
-  failing = 0
-  readonly #held: { name: string; go: () => void }[] = []
-
-  async wait<T>(name: string, work: () => Promise<T>): Promise<T> {
-    await this.hold(name)
-    return work()
-  }
-
-  hold(name: string): Promise<void> {
-    return new Promise((go) => this.#held.push({ name, go }))
-  }
-
-  get held(): number {
-    return this.#held.length
-  }
-
-  get names(): string[] {
-    return this.#held.map(({ name }) => name)
-  }
-
-  /** Lets one go. */
-  step(): void {
-    const [next] = this.#held.splice(Math.floor(this.random() * this.#held.length), 1)
-    next?.go()
-  }
-}
-
-class MadeUpGit extends Git {
-  readonly #scheduler: Scheduler
-
-  constructor(scheduler: Scheduler, deputies: Deputies) {
-    super(deputies, async () => ({}))
-    this.#scheduler = scheduler
-  }
-
-  override async end(args: readonly string[], options: GitOptions): Promise<DeputyEnd> {
-    const [command = '', ...rest] = args
-    await this.#scheduler.hold(`git ${command}`)
-    options.signal?.throwIfAborted()
-    const done = (code: number, stdout = ''): DeputyEnd => {
-      return { code, signal: null, stdout, stderr: '', ended: null, failure: null }
-    }
-    if (['fetch', 'clone', 'reset'].includes(command) && this.#scheduler.random() < this.#scheduler.failing)
-      throw new GitError(options.what, { ...done(1), stderr: 'made up' })
-    const last = rest.at(-1) ?? ''
-    switch (command) {
-      case 'init':
-        mkdirSync(last, { recursive: true })
-        return done(0)
-      case 'fetch': {
-        const source = /url = "(.*)"/.exec(readFileSync(join(options.cwd, config(options.cwd)), 'utf8'))?.[1]
-        const tip = join(options.cwd, 'refs', 'roomd', 'tip')
-        mkdirSync(dirname(tip), { recursive: true })
-        if (source) writeFileSync(tip, readFileSync(join(source, '.git', 'refs', 'heads', 'main')))
-        return done(0)
-      }
-      case 'clone':
-        mkdirSync(join(last, '.git'), { recursive: true })
-        writeFileSync(join(last, '.git', 'config'), '[core]\n')
-        return done(0)
-      case 'cat-file':
-        return done(128)
-      case 'config':
-        return done(1)
-      default:
-        return done(0)
-    }
-  }
-}
-
-const config = (cwd: string): string => (existsSync(join(cwd, 'config')) ? 'config' : join('.git', 'config'))
-
-const spec: KernelSpecSummary = {
-  name: 'javascript',
-  display_name: 'Made up',
-  language: 'javascript',
-  source: 'embedded',
-  path: process.execPath,
-  usable: true,
-}
-
-class MadeUpKernels implements KernelProvider {
-  readonly alive = new Set<Kernel & { readonly notebookId: string }>()
-  readonly #scheduler: Scheduler
-
-  constructor(scheduler: Scheduler) {
-    this.#scheduler = scheduler
-  }
-
-  specs = async () => [spec]
-  environment = async () => ({})
-  program = async () => process.execPath
-  choose = async () => spec
-  adopt = async () => ({ kernels: [], gone: [] })
-  running = () => [...this.alive]
-  dispose(): void {}
-
-  async start({ notebookId, signal }: StartRequest): Promise<Kernel> {
-    await this.#scheduler.hold('kernel start')
-    if (signal?.aborted) throw new RoomdError('kernel_start_failed', 'called off')
-    if (this.#scheduler.random() < this.#scheduler.failing)
-      throw new RoomdError('kernel_start_failed', 'made up')
-    const id = KernelId.parse(randomUUID())
-    const made = madeUpKernel(id, {
-      shutdown: async () => {
-        await this.#scheduler.hold('kernel end')
-        this.alive.delete(kernel)
-      },
-      release: () => {},
-    })
-    const kernel = { ...made, notebookId }
-    this.alive.add(kernel)
-    return kernel
-  }
-}
+/** What takes more steps than any has needed does not end. */
+const STEPS = 5_000
 
 export interface Seeded {
   readonly scheduler: Scheduler
@@ -164,21 +36,44 @@ export interface Seeded {
   readonly store: Store
   readonly clock: ManualClock
   readonly kernels: MadeUpKernels
+  readonly git: MadeUpGit
+  readonly events: DaemonEvent[]
   /** A working copy with one commit; `move` makes another. */
   source(name: string): { named: NamedSource; move: () => void }
+  /** A project of such a working copy, cloned and trusted. */
+  add(name: string, own?: OwnSettings, trusted?: boolean): Promise<{ project: Project; move: () => void }>
+  claim(
+    project: Project,
+    request?: Partial<ClaimRequest>,
+    more?: { owner?: string; signal?: AbortSignal },
+  ): Promise<Claim>
+  attach(notebookId: string, owner?: string): Promise<{ room: Room; leave: () => void }>
+  /** Appends a cell, as a peer would. */
+  edit(room: Room, source: string): Promise<void>
   /** Lets everything that can go on without a step go on. */
   quiet(): Promise<void>
+  /** Lets go whatever is held until the work is done. */
+  through<T>(work: Promise<T>): Promise<T>
+  /** Lets go whatever is held until the pool has `depth` rooms and nothing of it is under way. */
+  fill(project: Project, depth?: number): Promise<void>
+  /** As after a daemon's death: what was in memory is dropped, kernels go on. What is held then is never let go. */
+  restart(): Promise<void>
   /** What was wrong after a commit; empty if nothing. */
   readonly faults: string[]
   /** Names of workspaces on disk. */
   workspaces(): string[]
+  /** States of all rows. */
+  states(): string[]
 }
 
-export async function withSeeded(use: (seeded: Seeded) => Promise<void>): Promise<void> {
+export async function withSeeded(
+  use: (seeded: Seeded) => Promise<void>,
+  more: Partial<ProjectsOptions> = {},
+): Promise<void> {
   const home = createHome()
   mkdirSync(home.places.data, { recursive: true })
   mkdirSync(home.places.state, { recursive: true })
-  const log = pino({ level: 'silent' })
+  const log = pino({ level: process.env.ROOMD_LOG_LEVEL ?? 'silent' })
   const file = join(home.places.data, 'roomd.db')
   const store = await openStore({ file, log })
   const worker = new DocumentWorker(file)
@@ -186,6 +81,7 @@ export async function withSeeded(use: (seeded: Seeded) => Promise<void>): Promis
   const clock = new ManualClock()
   const kernels = new MadeUpKernels(scheduler)
   const faults: string[] = []
+  const events: DaemonEvent[] = []
   const watched = new Proxy(store, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target)
@@ -198,62 +94,165 @@ export async function withSeeded(use: (seeded: Seeded) => Promise<void>): Promis
     },
   })
   const git = new MadeUpGit(scheduler, new Deputies(join(home.places.state, 'none')))
-  const projects = new Projects({
-    store: watched,
-    places: home.places,
-    clock,
-    log,
-    kernels,
-    settings: { generic: false, memory: null, enabled: true },
-    tell: () => {},
-    steps: scheduler,
-    git,
-    memory: { look: async () => ({ kernels: [], total: 0 }), budget: 1_000 },
-  })
-  const rooms = await createRooms({
-    store: watched,
-    blobs: openBlobs(join(home.places.data, 'blobs')),
-    kernels,
-    places: home.places,
-    clock,
-    log,
-    worker,
-    hooks: projects,
-  })
-  try {
-    await use({
-      scheduler,
-      projects,
-      rooms,
-      store,
+  const start = async () => {
+    const projects = new Projects({
+      store: watched,
+      places: home.places,
       clock,
+      log,
       kernels,
-      faults,
-      source(name) {
-        const folder = join(home.work, name)
-        const gitDir = join(folder, '.git')
-        mkdirSync(join(gitDir, 'refs', 'heads'), { recursive: true })
-        writeFileSync(join(gitDir, 'HEAD'), 'ref: refs/heads/main\n')
-        let commits = 0
-        const move = () =>
-          writeFileSync(join(gitDir, 'refs', 'heads', 'main'), `${String(++commits).padStart(40, '0')}\n`)
-        move()
-        return { named: { source: { kind: 'local', folder, gitDir, bare: false }, key: folder, name }, move }
-      },
-      async quiet() {
-        for (let i = 0; i < 3; i++) {
-          await store.settled()
-          await new Promise((resolve) => setImmediate(resolve))
-        }
-      },
-      workspaces: () => {
-        const folder = projects.context.places.workspaces
-        return existsSync(folder) ? readdirSync(folder) : []
-      },
+      settings: { generic: false, memory: null, enabled: true },
+      tell: (event) => events.push(event),
+      steps: scheduler,
+      git,
+      memory: { look: async () => ({ kernels: [], total: 0 }), budget: 1_000 },
+      ...more,
     })
+    const rooms = await createRooms({
+      store: watched,
+      blobs: openBlobs(join(home.places.data, 'blobs')),
+      kernels,
+      places: home.places,
+      clock,
+      log,
+      worker,
+      hooks: projects,
+    })
+    return { projects, rooms }
+  }
+  let running = await start()
+  const end = () => {
+    running.projects.dispose()
+    for (const room of running.rooms.resident.values()) room.dispose('the test is over')
+  }
+  const seeded: Seeded = {
+    get projects() {
+      return running.projects
+    },
+    get rooms() {
+      return running.rooms
+    },
+    scheduler,
+    store,
+    clock,
+    kernels,
+    git,
+    events,
+    faults,
+    source(name) {
+      const folder = join(home.work, name)
+      const gitDir = join(folder, '.git')
+      mkdirSync(join(gitDir, 'refs', 'heads'), { recursive: true })
+      writeFileSync(join(gitDir, 'HEAD'), 'ref: refs/heads/main\n')
+      let commits = 0
+      const move = () =>
+        writeFileSync(join(gitDir, 'refs', 'heads', 'main'), `${String(++commits).padStart(40, '0')}\n`)
+      move()
+      return { named: { source: { kind: 'local', folder, gitDir, bare: false }, key: folder, name }, move }
+    },
+    async add(name, own = {}, trusted = true) {
+      const { named, move } = seeded.source(name)
+      const project = await running.projects.add(
+        named,
+        { depth: 0, kernel: 'javascript', ...own },
+        { trusted },
+      )
+      await seeded.through(running.projects.clone(project))
+      return { project, move }
+    },
+    claim(project, request = {}, { owner = 'client-one', signal = new AbortController().signal } = {}) {
+      const plain = {
+        interactive: false,
+        force_fetch: false,
+        skip_warm: false,
+        exclude: [],
+        settings: {},
+      }
+      return running.projects.claims.claim(
+        project,
+        ClientInstance.parse(owner),
+        { ...plain, ...request },
+        signal,
+      )
+    },
+    async attach(notebookId, owner = 'client-one') {
+      const identity = {
+        connectionId: '1',
+        clientInstance: ClientInstance.parse(owner),
+        label: 'Tester',
+        kind: 'editor' as const,
+        scope: 'owner' as const,
+      }
+      const peer = await running.rooms.attach(
+        Open.parse({ target: { notebook_id: notebookId }, mode: 'attach' }),
+        { identity, signal: new AbortController().signal },
+        new RememberingChannel(),
+      )
+      const room = await running.rooms.byId(peer.notebookId)
+      return { room, leave: () => peer.detach('the test leaves') }
+    },
+    async edit(room, source) {
+      const { change } = room.document.apply([{ op: 'create_cell', source, cell_type: 'code' }])
+      if (!change) throw new Error('nothing was changed')
+      await room.commit({ statements: [], document: { change, by: 'Tester' } })
+    },
+    async quiet() {
+      for (let i = 0; i < 3; i++) {
+        await store.settled()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+    async through(work) {
+      let over = false
+      const done = work.finally(() => {
+        over = true
+      })
+      done.catch(() => undefined) // told by the return below
+      for (let n = 0; !over; n++) {
+        if (n > STEPS) throw new Error(`it does not end; held: ${scheduler.names.join(', ')}`)
+        await seeded.quiet()
+        if (over) break
+        if (scheduler.held > 0) scheduler.step()
+        else await new Promise((resolve) => setTimeout(resolve, 1)) // a file is being written or removed
+      }
+      return done
+    },
+    async fill(project, depth = 1) {
+      const pool = running.projects.poolOf(project)
+      const leaving = () => running.projects.tier.of(project.record.id).some((tier) => tier.leaving)
+      const filled = async () => {
+        for (;;) {
+          await pool.settled()
+          if (pool.pooled.length === depth && !pool.warming && !leaving()) return
+          if (!pool.warming) {
+            // What was called off has no back-off, what failed before has.
+            clock.advance(1_000)
+            pool.ensure()
+          }
+          await new Promise((resolve) => setTimeout(resolve, 1))
+        }
+      }
+      await seeded.through(filled())
+    },
+    async restart() {
+      await store.settled()
+      end()
+      await store.settled()
+      running = await seeded.through(start())
+    },
+    workspaces: () => {
+      const folder = running.projects.context.places.workspaces
+      return existsSync(folder) ? readdirSync(folder).sort() : []
+    },
+    states: () =>
+      store
+        .all<{ state: string }>('SELECT state FROM rooms ORDER BY created_at, notebook_id')
+        .map(({ state }) => state),
+  }
+  try {
+    await use(seeded)
   } finally {
-    projects.dispose()
-    for (const room of rooms.resident.values()) room.dispose('the test is over')
+    end()
     await store.settled()
     await worker.dispose()
     await store.close()

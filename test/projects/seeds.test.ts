@@ -8,13 +8,12 @@ import type { Project } from '../../daemon/projects/project.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { ClientInstance } from '../../protocol/ids.ts'
 import type { Claim } from '../../protocol/projects.ts'
-import { numbers, type Seeded, withSeeded } from './seeded.ts'
+import { numbers } from './scheduler.ts'
+import { type Seeded, withSeeded } from './seeded.ts'
 
 const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 20)
 const ONE = process.env.ROOMD_TEST_SEED
 const seeds = ONE === undefined ? Array.from({ length: ROUNDS }, (_, n) => n + 1) : [Number(ONE)]
-/** A round that takes more steps than any has needed does not end. */
-const STEPS = 5_000
 
 test('in any order of claims, cancels, warmings, sweeps and leases every commit keeps the invariants, and nothing is left over', () =>
   withSeeded(async (seeded) => {
@@ -37,7 +36,7 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
   const { named, move } = seeded.source(`project-${seed}`)
   const depth = 1 + Math.floor(random() * 2)
   const project = await projects.add(named, { depth, kernel: 'javascript' }, { trusted: true })
-  await through(seeded, projects.clone(project))
+  await seeded.through(projects.clone(project))
 
   scheduler.failing = random() < 0.5 ? 0.1 : 0
   const claims = new Claiming(seeded, project)
@@ -60,7 +59,7 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
       scheduler.step()
     }
   }
-  await through(seeded, Promise.all(waiting))
+  await seeded.through(Promise.all(waiting))
   waiting = []
   expect(seeded.faults).toEqual([])
 
@@ -75,10 +74,10 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
 
   // Without failures the pool fills up, and no room is half made.
   scheduler.failing = 0
-  await through(seeded, projects.trust(project, true))
+  await seeded.through(projects.trust(project, true))
   clock.advance(10 * 60_000)
   projects.poolOf(project).ensure()
-  await through(seeded, filled(seeded, project, depth))
+  await seeded.fill(project, depth)
   const rows = store.all<{ notebook_id: string; state: string }>('SELECT notebook_id, state FROM rooms')
   expect(rows.filter(({ state }) => state === 'warming' || state === 'discarded')).toEqual([])
   expect(rows.filter(({ state }) => state === 'pooled')).toHaveLength(depth)
@@ -86,42 +85,11 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
   const known = new Set<string>(rows.map(({ notebook_id }) => notebook_id))
   expect([...seeded.kernels.alive].filter(({ notebookId }) => !known.has(notebookId))).toEqual([])
 
-  await through(seeded, projects.remove(project))
+  await seeded.through(projects.remove(project))
   expect(store.all('SELECT notebook_id FROM rooms')).toEqual([])
   expect(seeded.workspaces()).toEqual([])
   expect(seeded.kernels.alive.size).toBe(0)
   expect(seeded.faults).toEqual([])
-}
-
-/** Steps until the work is over; rejects with it. */
-async function through<T>(seeded: Seeded, work: Promise<T>): Promise<T> {
-  let over = false
-  const end = work.finally(() => {
-    over = true
-  })
-  end.catch(() => undefined) // told by the return below
-  for (let n = 0; !over; n++) {
-    if (n > STEPS) throw new Error(`it does not end; held: ${seeded.scheduler.names.join(', ')}`)
-    await seeded.quiet()
-    if (seeded.scheduler.held > 0) seeded.scheduler.step()
-    else await new Promise((resolve) => setTimeout(resolve, 1)) // a file is being written or removed
-  }
-  return end
-}
-
-async function filled({ projects, clock }: Seeded, project: Project, depth: number): Promise<void> {
-  const pool = projects.poolOf(project)
-  const others = () => projects.tier.of(project.record.id).filter((tier) => tier.leaving).length
-  for (;;) {
-    await pool.settled()
-    if (pool.pooled.length === depth && !pool.warming && others() === 0) return
-    if (!pool.warming) {
-      // What was called off has no back-off, what failed before has.
-      clock.advance(1_000)
-      pool.ensure()
-    }
-    await new Promise((resolve) => setTimeout(resolve, 1))
-  }
 }
 
 /** Claims of three clients, some of which go away. */

@@ -1,0 +1,141 @@
+/** Git and kernels that are made up, at the border where processes would be: each wait is a scheduler's, and nothing is started. */
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { AdoptedKernel, Kernel, KernelProvider, StartRequest } from '../../daemon/kernels/kernel.ts'
+import type { Deputies, DeputyEnd } from '../../daemon/projects/deputies.ts'
+import { GitError } from '../../daemon/projects/git/errors.ts'
+import { Git, type GitOptions } from '../../daemon/projects/git/git.ts'
+import { RoomdError } from '../../protocol/errors.ts'
+import { KernelId, type NotebookId } from '../../protocol/ids.ts'
+import type { HostEvent } from '../../protocol/kernel-host.ts'
+import type { KernelSpecSummary } from '../../protocol/methods.ts'
+import { madeUpKernel } from '../support/made-up-kernel.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export class MadeUpGit extends Git {
+  /** What every two commits differ by: paths in the repository. */
+  changes: readonly string[] = []
+  /** Text of `roomd.json` at every commit; null: there is none. */
+  manifest: string | null = null
+  readonly #scheduler: Scheduler
+
+  constructor(scheduler: Scheduler, deputies: Deputies) {
+    super(deputies, async () => ({}))
+    this.#scheduler = scheduler
+  }
+
+  override async end(args: readonly string[], options: GitOptions): Promise<DeputyEnd> {
+    const [command = '', ...rest] = args
+    await this.#scheduler.hold(`git ${command}`)
+    options.signal?.throwIfAborted()
+    const done = (code: number, stdout = ''): DeputyEnd => {
+      return { code, signal: null, stdout, stderr: '', ended: null, failure: null }
+    }
+    if (['fetch', 'clone', 'reset'].includes(command) && this.#scheduler.random() < this.#scheduler.failing)
+      throw new GitError(options.what, { ...done(1), stderr: 'made up' })
+    const last = rest.at(-1) ?? ''
+    switch (command) {
+      case 'init':
+        mkdirSync(last, { recursive: true })
+        return done(0)
+      case 'fetch': {
+        const source = /url = "(.*)"/.exec(readFileSync(join(options.cwd, config(options.cwd)), 'utf8'))?.[1]
+        const tip = join(options.cwd, 'refs', 'roomd', 'tip')
+        mkdirSync(dirname(tip), { recursive: true })
+        if (source) writeFileSync(tip, readFileSync(join(source, '.git', 'refs', 'heads', 'main')))
+        return done(0)
+      }
+      case 'clone':
+        mkdirSync(join(last, '.git'), { recursive: true })
+        writeFileSync(join(last, '.git', 'config'), '[core]\n')
+        return done(0)
+      case 'cat-file':
+        return this.manifest === null ? done(128) : done(0, this.manifest)
+      case 'diff':
+        return done(0, this.changes.map((path) => `${path}\0`).join(''))
+      case 'config':
+        return done(1)
+      default:
+        return done(0)
+    }
+  }
+}
+
+const config = (cwd: string): string => (existsSync(join(cwd, 'config')) ? 'config' : join('.git', 'config'))
+
+const spec: KernelSpecSummary = {
+  name: 'javascript',
+  display_name: 'Made up',
+  language: 'javascript',
+  source: 'embedded',
+  path: process.execPath,
+  usable: true,
+}
+
+export type MadeUp = Kernel & {
+  readonly notebookId: NotebookId
+  /** The process that stands behind it; null: not known. */
+  pid: number | null
+  /** Tells its death, as its host would. */
+  die(): void
+}
+
+/** Kernels outlive the daemon that started them, as real ones do. */
+export class MadeUpKernels implements KernelProvider {
+  readonly alive = new Set<MadeUp>()
+  /** Every start that was asked for. */
+  readonly starts: StartRequest[] = []
+  readonly #scheduler: Scheduler
+
+  constructor(scheduler: Scheduler) {
+    this.#scheduler = scheduler
+  }
+
+  specs = async () => [spec]
+  environment = async () => ({})
+  program = async () => process.execPath
+  choose = async () => spec
+  running = () => [...this.alive]
+  dispose(): void {}
+
+  async adopt(): Promise<{ kernels: AdoptedKernel[]; gone: [] }> {
+    return { kernels: [...this.alive].map((kernel) => ({ kernel, notebookId: kernel.notebookId })), gone: [] }
+  }
+
+  of(notebookId: string): MadeUp | undefined {
+    return [...this.alive].find((kernel) => kernel.notebookId === notebookId)
+  }
+
+  async start(request: StartRequest): Promise<Kernel> {
+    const { notebookId, signal } = request
+    this.starts.push(request)
+    await this.#scheduler.hold('kernel start')
+    if (signal?.aborted) throw new RoomdError('kernel_start_failed', 'called off')
+    if (this.#scheduler.random() < this.#scheduler.failing)
+      throw new RoomdError('kernel_start_failed', 'made up')
+    let tell: (event: HostEvent) => void = () => {}
+    const made = madeUpKernel(KernelId.parse(randomUUID()), {
+      shutdown: async () => {
+        await this.#scheduler.hold('kernel end')
+        this.alive.delete(kernel)
+      },
+      release: () => {},
+    })
+    const kernel: MadeUp = {
+      ...made,
+      notebookId,
+      pid: null,
+      summary: () => ({ ...made.summary(), pid: kernel.pid }),
+      listen: (_since, listener) => {
+        tell = listener
+      },
+      die: () => {
+        this.alive.delete(kernel)
+        tell({ kind: 'died', seq: 1, at: 0, code: null, signal: 'SIGKILL', stderr: '', expected: false })
+      },
+    }
+    this.alive.add(kernel)
+    return kernel
+  }
+}
