@@ -1,6 +1,10 @@
 /** The cells of a document in order and by id, kept beside the Y.Array, whose own lookups walk the list. */
+
+import * as Y from 'yjs'
+import type { TextDelta } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
 import { type CellMap, idOf, sourceOf } from './layout.ts'
+import { TextPlaces } from './text-edit.ts'
 
 export class CellList {
   #order: CellMap[] = []
@@ -8,6 +12,7 @@ export class CellList {
 
   /** Texts that were read; a Y.Text that was edited often takes long to read. */
   #sources = new WeakMap<CellMap, string>()
+  #places = new TextPlaces()
 
   /** The cell's text now. */
   source(cell: CellMap): string {
@@ -19,14 +24,17 @@ export class CellList {
     return source
   }
 
-  /** An operation has made it the cell's text. */
-  sourceIs(cell: CellMap, source: string): void {
+  /** Makes `source` the cell's text; `delta` is how it differs from the present one. */
+  editSource(transaction: Y.Transaction, cell: CellMap, delta: TextDelta, source: string): void {
+    this.#places.edit(transaction, sourceOf(cell), delta)
     this.#sources.set(cell, source)
   }
 
   /** Something may have changed the cell's text. */
   sourceChanged(cell: CellMap): void {
     this.#sources.delete(cell)
+    const text = cell.get('source')
+    if (text instanceof Y.Text) this.#places.forget(text)
   }
 
   get count(): number {
@@ -87,6 +95,7 @@ export class CellList {
   reset(cells: CellMap[]): void {
     this.#order = cells
     this.#sources = new WeakMap()
+    this.#places = new TextPlaces()
     this.#byId.clear()
     for (const cell of cells) this.#byId.set(idOf(cell), cell)
   }

@@ -3,7 +3,7 @@ import type * as Y from 'yjs'
 import type { CellChange, CellsDelta, DocumentCell, TextDelta } from '../../protocol/events.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { attachmentsOf, type CellMap, idOf, plain } from './layout.ts'
-import type { ListStep } from './operations.ts'
+import type { ListStep, Performed } from './operations.ts'
 
 export type Event = Y.YEvent<Y.AbstractType<unknown>>
 
@@ -32,8 +32,15 @@ export function stepDelta(step: ListStep, view: (cell: CellMap) => DocumentCellV
     : [...retain(removed), { delete: 1 }, ...retain(inserted.index - removed), ...insert]
 }
 
-/** Changes inside cells that were there before and still are, one entry a cell. */
-export function cellChanges(events: readonly Event[], cells: Y.Array<CellMap>): CellChange[] {
+/**
+ * Changes inside cells that were there before and still are, one entry a cell. `texts`: those of texts that are known; Yjs has to
+ * walk a text to tell.
+ */
+export function cellChanges(
+  events: readonly Event[],
+  cells: Y.Array<CellMap>,
+  texts: Performed['texts'],
+): CellChange[] {
   const changes = new Map<CellMap, { -readonly [K in keyof CellChange]: CellChange[K] }>()
   const of = (cell: CellMap): { -readonly [K in keyof CellChange]: CellChange[K] } => {
     let change = changes.get(cell)
@@ -52,7 +59,7 @@ export function cellChanges(events: readonly Event[], cells: Y.Array<CellMap>): 
       if (keys.has('cell_type')) of(cell).cell_type = cell.get('cell_type') as string
       if (keys.has('metadata')) of(cell).metadata = plain(cell.get('metadata'))
       if (keys.has('attachments')) of(cell).attachments = attachmentsOf(cell)
-    } else if (key === 'source') of(cell).source = textDelta(event)
+    } else if (key === 'source') of(cell).source = texts.get(cell) ?? textDelta(event)
     else if (key === 'metadata') of(cell).metadata = plain(cell.get('metadata'))
     else if (key === 'attachments') of(cell).attachments = attachmentsOf(cell)
   }

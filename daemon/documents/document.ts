@@ -14,7 +14,13 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { CellChange, CellsDelta } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
 import { Breathing } from '../breathing.ts'
-import type { DocumentCellView, DocumentChange, RoomDocument } from '../rooms/parts.ts'
+import type {
+  DocumentCellView,
+  DocumentChange,
+  DocumentEdit,
+  EditOutcome,
+  RoomDocument,
+} from '../rooms/parts.ts'
 import { CellList } from './cell-list.ts'
 import { cellAround, cellChanges, cellsDelta, type Event, stepDelta } from './changes.ts'
 import { separateDuplicates } from './duplicates.ts'
@@ -26,6 +32,7 @@ import {
   checkCell,
   checkMeta,
   defineRoots,
+  idOf,
   makeCell,
   makeMap,
   metaOf,
@@ -33,7 +40,13 @@ import {
   setMapValues,
   viewOf,
 } from './layout.ts'
-import { type DocumentOperation, type ListStep, perform, planOperations } from './operations.ts'
+import {
+  type DocumentOperation,
+  nothingPerformed,
+  type Performed,
+  perform,
+  planOperations,
+} from './operations.ts'
 import {
   type ChangedType,
   checkClosed,
@@ -143,8 +156,8 @@ export class NotebookDocument implements RoomDocument {
   #remote = false
   /** What the transaction did is to be taken back, and not to be looked at. */
   #failed = false
-  /** The one step of operations that changed the list only once. */
-  #step: ListStep | null = null
+  /** What operations did in the transaction that runs. */
+  #performed: Performed = nothingPerformed()
   /** What the observers saw of the transaction that runs. */
   #seen: Seen = nothingSeen()
   /** Updates were lost: something in the store builds on them and cannot be shown. */
@@ -205,20 +218,26 @@ export class NotebookDocument implements RoomDocument {
     operations: readonly DocumentOperation[],
     metadata?: Readonly<Record<string, unknown>>,
   ): { change: DocumentChange | null; cellIds: CellId[] } {
-    const doc = this.#awake()
+    this.#awake()
     const cellIds = planOperations(operations, this.#cells)
-    const list = cellsOf(doc)
-    const change = this.#transact(() => {
-      const steps: ListStep[] = []
-      operations.forEach((operation, index) => {
-        const id = cellIds[index]
-        const step = id === undefined ? null : perform(operation, id, list, this.#cells)
-        if (step) steps.push(step)
-      })
-      this.#step = steps.length === 1 ? (steps[0] ?? null) : null
-      if (metadata) setMapValues(metaOf(doc), 'metadata', metadata)
+    const change = this.#transact((transaction) => {
+      this.#perform(transaction, operations, cellIds)
+      if (metadata) setMapValues(metaOf(transaction.doc), 'metadata', metadata)
     })
     return { change, cellIds }
+  }
+
+  applyEach(edits: readonly DocumentEdit[]): { change: DocumentChange | null; outcomes: EditOutcome[] } {
+    const outcomes: EditOutcome[] = []
+    const change = this.#transact((transaction) => {
+      let ahead = 0
+      for (const edit of edits) {
+        const outcome = this.#attempt(transaction, edit, ahead)
+        outcomes.push(outcome)
+        if (outcome.ok && outcome.texts.length > 0) ahead++
+      }
+    })
+    return { change, outcomes }
   }
 
   /** Replaces notebook-level metadata as a whole; only keys that differ change. null: nothing did. */
@@ -296,12 +315,44 @@ export class NotebookDocument implements RoomDocument {
     return view
   }
 
+  /** Does operations that were planned; `cellIds` is what planning gave. */
+  #perform(
+    transaction: Y.Transaction,
+    operations: readonly DocumentOperation[],
+    cellIds: readonly CellId[],
+  ): void {
+    const list = cellsOf(transaction.doc)
+    operations.forEach((operation, index) => {
+      const id = cellIds[index]
+      if (id !== undefined) perform(transaction, operation, id, list, this.#cells, this.#performed)
+    })
+  }
+
+  #attempt(transaction: Y.Transaction, { operations, check }: DocumentEdit, ahead: number): EditOutcome {
+    let cellIds: CellId[]
+    try {
+      check(ahead)
+      cellIds = planOperations(operations, this.#cells)
+    } catch (error) {
+      return { ok: false, error }
+    }
+    const { texts } = this.#performed
+    const before = texts.size
+    this.#perform(transaction, operations, cellIds)
+    const set = [...texts].slice(before)
+    return {
+      ok: true,
+      cellIds,
+      texts: set.flatMap(([cell, source]) => (source ? [{ cell_id: idOf(cell), source }] : [])),
+    }
+  }
+
   /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
   #transact(run: (transaction: Y.Transaction) => void): DocumentChange | null {
     const doc = this.#awake()
     this.#seen = nothingSeen()
     this.#remote = false
-    this.#step = null
+    this.#performed = nothingPerformed()
     this.#failed = false
     try {
       doc.transact((transaction) => {
@@ -343,9 +394,11 @@ export class NotebookDocument implements RoomDocument {
         // Operations have kept the list in step; a peer's update has not.
         if (this.#remote) this.#cells.follow(structural.changes.delta)
         const view = (cell: CellMap): DocumentCellView => this.#view(cell)
-        this.#seen.delta = this.#step ? stepDelta(this.#step, view) : cellsDelta(structural, view)
+        const { steps } = this.#performed
+        const [step] = steps
+        this.#seen.delta = step && steps.length === 1 ? stepDelta(step, view) : cellsDelta(structural, view)
       }
-      this.#seen.changes = cellChanges(events, cells)
+      this.#seen.changes = cellChanges(events, cells, this.#performed.texts)
     })
     metaOf(doc).observeDeep(() => {
       this.#seen.metadata = true

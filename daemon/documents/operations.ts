@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import type * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
+import type { TextDelta } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
 import type { Operation } from '../../protocol/methods.ts'
 import type { CellList } from './cell-list.ts'
@@ -110,16 +111,30 @@ export interface ListStep {
   readonly inserted: { readonly index: number; readonly cell: CellMap } | null
 }
 
+/** What the operations of one transaction did. */
+export interface Performed {
+  readonly steps: ListStep[]
+  /** How texts that were there before differ. null: changed more than once, so that Yjs has to tell. */
+  readonly texts: Map<CellMap, TextDelta | null>
+}
+
+export function nothingPerformed(): Performed {
+  return { steps: [], texts: new Map() }
+}
+
 /**
- * Does one planned operation within a transaction, and keeps `cells` in step. `id` is what planning gave for it. null: the list
- * is as it was.
+ * Does one planned operation within a transaction, keeps `cells` in step and notes in `performed` what it did. `id` is what planning
+ * gave for it.
  */
 export function perform(
+  transaction: Y.Transaction,
   operation: DocumentOperation,
   id: CellId,
   list: Y.Array<CellMap>,
   cells: CellList,
-): ListStep | null {
+  performed: Performed,
+): void {
+  const { steps, texts } = performed
   const indexAfter = (after: CellId | null): number => (after === null ? 0 : cells.indexOf(after) + 1)
   if (operation.op === 'create_cell') {
     const { after_cell_id, cell_type, metadata, source } = operation
@@ -127,14 +142,16 @@ export function perform(
     const made = makeCell({ cell_id: id, cell_type, source, metadata: metadata ?? {} })
     list.insert(index, [made])
     cells.insert(index, made)
-    return { removed: null, inserted: { index, cell: made } }
+    steps.push({ removed: null, inserted: { index, cell: made } })
+    return
   }
   if (operation.op === 'insert_cell') {
     const index = indexAfter(operation.after_cell_id)
     const made = makeCell(operation.cell)
     list.insert(index, [made])
     cells.insert(index, made)
-    return { removed: null, inserted: { index, cell: made } }
+    steps.push({ removed: null, inserted: { index, cell: made } })
+    return
   }
   const cell = cells.find(id)
   if (cell === undefined) throw unknownCell(id)
@@ -142,8 +159,9 @@ export function perform(
     case 'set_source': {
       const source = wellFormed(operation.source)
       const delta = diffText(cells.source(cell), source)
-      if (delta.length > 0) sourceOf(cell).applyDelta(delta)
-      cells.sourceIs(cell, source)
+      if (delta.length === 0) break
+      cells.editSource(transaction, cell, delta, source)
+      texts.set(cell, texts.has(cell) ? null : delta)
       break
     }
     case 'set_attachments':
@@ -168,7 +186,8 @@ export function perform(
       const index = cells.indexOf(id)
       list.delete(index, 1)
       cells.remove(index, id)
-      return { removed: index, inserted: null }
+      steps.push({ removed: index, inserted: null })
+      break
     }
     case 'move_cell': {
       const from = cells.indexOf(id)
@@ -187,12 +206,12 @@ export function perform(
       cells.remove(from, id)
       list.insert(index, [copy])
       cells.insert(index, copy)
-      return { removed: from, inserted: { index, cell: copy } }
+      steps.push({ removed: from, inserted: { index, cell: copy } })
+      break
     }
     default:
       unreachable(operation)
   }
-  return null
 }
 
 export function unknownCell(id: CellId): RoomdError {

@@ -60,7 +60,7 @@ async function carryOut<T>(
     {
       statements: made.statements,
       events: made.events,
-      ...(mutation ? { result: { mutation, value } } : {}),
+      ...(mutation ? { results: [{ mutation, value }] } : {}),
     },
     () => room.executions.comms.committed([made.messageId]),
   )

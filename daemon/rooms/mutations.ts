@@ -36,6 +36,7 @@ interface Instance {
   watermark: number
   /** The watermark that the store has, and up to which results are forgotten there. */
   storedWatermark: number
+  /** No greater id was ever seen. */
   newest: number
 }
 
@@ -161,6 +162,8 @@ export class Mutations {
         `mutation ${id} was settled and its result forgotten; it is not run again`,
       )
     }
+    // Every id that has a row came through here, or was there when the instance was read.
+    if (id > instance.newest) return { kind: 'new' }
     const row = this.#store.get<{ method: string; result: Uint8Array | null; at: number }>(
       'SELECT method, result, at FROM mutations WHERE client_instance = ? AND mutation_id = ?',
       clientInstance,

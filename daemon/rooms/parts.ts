@@ -52,6 +52,21 @@ export interface DocumentChange {
   readonly update: Uint8Array
 }
 
+/** One of several edits that came together. */
+export interface DocumentEdit {
+  readonly operations: readonly DocumentOperation[]
+  readonly check: (ahead: number) => void
+}
+
+export type EditOutcome =
+  | {
+      readonly ok: true
+      readonly cellIds: CellId[]
+      /** Texts that it set and that no edit before it had set. */
+      readonly texts: readonly CellChange[]
+    }
+  | { readonly ok: false; readonly error: unknown }
+
 /** The document of a room: Yjs in YNotebook layout. Owned by documents/; the room numbers and journals its changes. */
 export interface RoomDocument {
   /**
@@ -62,6 +77,11 @@ export interface RoomDocument {
     operations: readonly DocumentOperation[],
     metadata?: Readonly<Record<string, unknown>>,
   ): { change: DocumentChange | null; cellIds: CellId[] }
+  /**
+   * Applies edits that came together as one transaction, in order. Each is checked at its turn (`ahead`: how many before it changed
+   * something); one that its check or the document refuses changes nothing and stops no other. `change`: of all.
+   */
+  applyEach(edits: readonly DocumentEdit[]): { change: DocumentChange | null; outcomes: EditOutcome[] }
   /**
    * Applies a peer's Yjs update. null: it held nothing new. Throws `invalid_argument` for bytes that are no update or break the
    * layout, `source_conflict` for one that touches a cell of `closed`; the document is then as it was.

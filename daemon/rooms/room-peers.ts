@@ -62,10 +62,10 @@ export class RoomPeers {
     for (const peer of this.#peers) peer.deliver(type, payload, eventSeq)
   }
 
-  /** An edit in the terms that each peer follows: the projection's, Yjs's, or both. */
-  deliverEdit(edit: { readonly cells: Uint8Array; readonly update: Uint8Array }): void {
+  /** Edits in the terms that each peer follows: the projection's, Yjs's, or both. */
+  deliverEdits(edit: { readonly cells: readonly Uint8Array[]; readonly update: Uint8Array }): void {
     for (const peer of this.#peers) {
-      if (peer.projection) peer.deliver(FrameType.EVENT, edit.cells)
+      if (peer.projection) for (const cells of edit.cells) peer.deliver(FrameType.EVENT, cells)
       if (peer.followsDocument) peer.deliver(FrameType.DOC, edit.update)
     }
   }

@@ -11,7 +11,7 @@ import { commHandlers } from './comm-requests.ts'
 import type { Mutation } from './mutations.ts'
 import type { Peer } from './peer.ts'
 import { joinCell } from './picture.ts'
-import type { Room } from './room.ts'
+import type { Room, WholeChange } from './room.ts'
 import { updateBinding } from './room-record.ts'
 import { keepAliveOf } from './room-summary.ts'
 import type { RequestContext } from './seam.ts'
@@ -68,17 +68,16 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
   },
 
   async edit({ room, peer, context, mutation }, { operations }) {
-    room.mustMutate()
-    mustBeOpen(room.record.source, operations)
-    expectCounters(room, context)
-    const { change, cellIds } = room.document.apply(operations)
-    const value = { doc_seq: room.docSeq + (change ? 1 : 0), cell_ids: cellIds }
-    await room.commit({
-      statements: [],
-      ...(change ? { document: { change, by: peer.identity.label } } : {}),
-      ...result(mutation, value),
+    return room.edits.take({
+      by: peer.identity.label,
+      operations,
+      mutation,
+      check: (ahead) => {
+        room.mustMutate()
+        mustBeOpen(room.record.source, operations)
+        expectCounters(room, context, ahead)
+      },
     })
-    return value
   },
 
   async clear_outputs({ room, context, mutation }, { cell_ids }) {
@@ -263,15 +262,13 @@ async function effect<T>(call: RoomCall, run: (begunAt: number | null) => Promis
   }
 }
 
-function result(
-  mutation: Mutation | null,
-  value: unknown,
-): { result?: { mutation: Mutation; value: unknown } } {
-  return mutation ? { result: { mutation, value } } : {}
+function result(mutation: Mutation | null, value: unknown): Pick<WholeChange, 'results'> {
+  return mutation ? { results: [{ mutation, value }] } : {}
 }
 
-function expectCounters(room: Room, { expect }: RequestContext): void {
-  const { docSeq } = room
+/** `ahead`: by how much the document is ahead of `docSeq`. */
+function expectCounters(room: Room, { expect }: RequestContext, ahead = 0): void {
+  const docSeq = room.docSeq + ahead
   if (expect?.doc_seq !== undefined && expect.doc_seq !== docSeq) {
     throw new RoomdError(
       'conflict',

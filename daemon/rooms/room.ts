@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { Open } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { DurableEvent, TransientEvent } from '../../protocol/events.ts'
+import type { CellChange, DurableEvent, TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import type { MethodArguments, RoomMethod } from '../../protocol/methods.ts'
@@ -22,6 +22,7 @@ import type { Statement, Store } from '../store/store.ts'
 import { attachPeer, showAgain } from './attaching.ts'
 import { CommitLine } from './commit-line.ts'
 import { writeUpdate } from './document-sync.ts'
+import { EditBatch } from './edit-batch.ts'
 import { EventLog } from './event-log.ts'
 import { goneRoom } from './gone.ts'
 import { type FirstWork, graduate } from './graduation.ts'
@@ -63,10 +64,18 @@ export interface RoomSurroundings {
   load(notebookId: NotebookId): RoomParts
 }
 
+/** A document change as the room numbers and tells it. */
+interface RoomEdit {
+  readonly change: DocumentChange
+  readonly by: string
+  /** Several edits made it: what each changed; each has a `doc_seq`. Left out: it is one. */
+  readonly parts?: readonly (readonly CellChange[])[]
+}
+
 /** A change with what the room itself adds to it. */
 export interface WholeChange extends RoomChange {
-  readonly document?: { readonly change: DocumentChange; readonly by: string }
-  readonly result?: { readonly mutation: Mutation; readonly value: unknown }
+  readonly document?: RoomEdit
+  readonly results?: readonly { readonly mutation: Mutation; readonly value: unknown }[]
   /** Code that this change queues and that belongs to no cell. */
   readonly code?: string
 }
@@ -79,13 +88,14 @@ export class Room implements RoomPort {
   readonly slot: KernelSlot
   /** The room's file: looking, merging, saving, watching. */
   readonly source: RoomSource
-  record: RoomRecord
-  document: RoomDocument
+  readonly edits: EditBatch
   executions: RoomExecutions
   events: EventLog
   connectionGeneration = 0
   /** Set while nothing can be stored: why. */
   fault: RoomdError | null = null
+  #record: RoomRecord
+  #document: RoomDocument
   #journal: Journal
   #line: CommitLine
   #reservations = 0
@@ -105,8 +115,13 @@ export class Room implements RoomPort {
     const { clock, kernels, hooks } = surroundings.context
     this.peers = new RoomPeers(clock)
     this.surroundings = surroundings
-    this.record = parts.record
-    this.document = parts.document
+    this.#record = parts.record
+    this.#document = parts.document
+    this.edits = new EditBatch(() => ({
+      document: this.#document,
+      docSeq: this.#record.doc_seq,
+      commit: (change) => this.#commit(change),
+    }))
     this.#journal = parts.journal
     this.#line = new CommitLine(this.store, (error) => this.#rebuild(error))
     this.events = new EventLog(this.store, this.id, this.record.event_seq)
@@ -198,7 +213,19 @@ export class Room implements RoomPort {
 
   /** Why nothing else may hold on to it: work is on its way to the store. */
   get pending(): boolean {
-    return this.#line.pending > 0
+    return this.#line.pending > 0 || !this.edits.empty
+  }
+
+  /** Behind the edits that were taken in: nobody looks at the room without them. */
+  get document(): RoomDocument {
+    this.edits.flush()
+    return this.#document
+  }
+
+  /** As `document`. */
+  get record(): RoomRecord {
+    this.edits.flush()
+    return this.#record
   }
 
   get docSeq(): number {
@@ -207,6 +234,11 @@ export class Room implements RoomPort {
 
   /** Hands over a change; see RoomPort. `told` runs after the commit and the telling, before the promise resolves. */
   commit(change: WholeChange, told?: () => void): Promise<void> {
+    this.edits.flush()
+    return this.#commit(change, told)
+  }
+
+  #commit(change: WholeChange, told?: () => void): Promise<void> {
     if (this.fault) return Promise.reject(this.fault)
     try {
       return this.#submit(change, told)
@@ -230,7 +262,7 @@ export class Room implements RoomPort {
     const graduation = record.state === 'draft' && isWork(change) ? graduate(this, workOf(change)) : []
     const journal: Statement[] = []
     if (change.document) {
-      record.doc_seq++
+      record.doc_seq += change.document.parts?.length ?? 1
       journal.push(
         this.#journal.append(record.doc_seq, change.document.change.update, change.document.by, at),
       )
@@ -239,21 +271,21 @@ export class Room implements RoomPort {
     record.commit_seq++
     record.event_seq = this.events.last
     record.touched_at = at
-    const result = change.result
-      ? this.surroundings.mutations.resultRows(change.result.mutation, change.result.value)
-      : []
+    const results = (change.results ?? []).flatMap(({ mutation, value }) =>
+      this.surroundings.mutations.resultRows(mutation, value),
+    )
     const unit = [
       ...graduation,
       advance(record),
       ...journal,
       ...change.statements,
       ...numbered.statements,
-      ...result,
+      ...results,
     ]
     const edited = change.document && editFrames(change.document, record.doc_seq, at)
     const first = this.events.last - numbered.frames.length
     return this.#line.submit(unit, () => {
-      if (edited) this.peers.deliverEdit(edited)
+      if (edited) this.peers.deliverEdits(edited)
       measureCommitted(change)
       numbered.frames.forEach((frame, i) => {
         this.peers.deliver(FrameType.EVENT, frame, first + i + 1)
@@ -268,11 +300,13 @@ export class Room implements RoomPort {
 
   /** Resolves behind everything pending now, so that an answer never shows what is not committed. */
   settled(): Promise<void> {
+    this.edits.flush()
     return this.#line.pending === 0 && !this.fault ? Promise.resolve() : this.#line.settled()
   }
 
   /** Runs `run` behind everything pending now; `fail` when that could not be stored. */
   behind(run: () => void, fail: (error: RoomdError) => void): void {
+    this.edits.flush()
     this.#line.behind(run, fail)
   }
 
@@ -298,7 +332,7 @@ export class Room implements RoomPort {
       this.slot.runtime !== 'ready' &&
       this.slot.runtime !== 'launching' &&
       this.executions.idle &&
-      this.#line.pending === 0 &&
+      !this.pending &&
       !this.fault
     )
   }
@@ -317,8 +351,7 @@ export class Room implements RoomPort {
 
   /** Gives back the memory of the document while nobody is here; what is asked of it brings it back. */
   rest(): void {
-    if (this.#closed || this.fault || this.peers.size > 0 || this.#reservations > 0 || this.#line.pending > 0)
-      return
+    if (this.#closed || this.fault || this.peers.size > 0 || this.#reservations > 0 || this.pending) return
     this.document.rest()
   }
 
@@ -447,6 +480,7 @@ export class Room implements RoomPort {
 
   /** Detaches all peers, lets go of the kernel, frees memory. Nothing is lost: all of it is in the store. */
   dispose(reason: string): void {
+    this.edits.flush()
     this.#closed = true
     this.peers.dispose()
     this.#cancelRetry?.()
@@ -520,12 +554,13 @@ export class Room implements RoomPort {
       'a commit failed; the room is rebuilt from the store',
     )
     this.fault = error
+    this.edits.fail(error)
     this.executions.dispose()
     this.document.dispose()
     this.#journal.dispose()
     const parts = this.surroundings.load(this.id)
-    this.record = parts.record
-    this.document = parts.document
+    this.#record = parts.record
+    this.#document = parts.document
     this.#journal = parts.journal
     this.events = new EventLog(this.store, this.id, this.record.event_seq)
     this.executions = parts.makeExecutions(this)
@@ -572,7 +607,7 @@ export class Room implements RoomPort {
 }
 
 function measureCommitted({ document, events }: WholeChange): void {
-  if (document) measures.documentUpdates++
+  if (document) measures.documentUpdates += document.parts?.length ?? 1
   for (const event of events ?? []) {
     if (event.type === 'execution_finished') measures.finishedExecutions.add(event.execution.status)
   }
@@ -588,20 +623,29 @@ function workOf(change: WholeChange): FirstWork {
   return { document: change.document?.change ?? null, code: change.code ?? null }
 }
 
-/** The two frames that tell an edit: in the projection's terms, and as the Yjs update. */
+/** The frames that tell edits: one each in the projection's terms, and one Yjs update. `docSeq`: of the last. */
 function editFrames(
-  document: NonNullable<WholeChange['document']>,
+  { change, by, parts }: RoomEdit,
   docSeq: number,
   at: number,
-): { cells: Uint8Array; update: Uint8Array } {
-  const { change, by } = document
-  const event: TransientEvent = {
-    type: 'cells',
-    doc_seq: docSeq,
-    by,
-    delta: [...change.delta],
-    changes: [...change.changes],
-    ...(change.metadata ? { metadata: change.metadata } : {}),
+): { cells: Uint8Array[]; update: Uint8Array } {
+  const cells = (seq: number, told: Pick<DocumentChange, 'delta' | 'changes' | 'metadata'>): Uint8Array => {
+    const { delta, changes, metadata } = told
+    const event: TransientEvent = {
+      type: 'cells',
+      doc_seq: seq,
+      by,
+      delta: [...delta],
+      changes: [...changes],
+      ...(metadata ? { metadata } : {}),
+    }
+    return encode({ at, event })
   }
-  return { cells: encode({ at, event }), update: writeUpdate(change.update) }
+  const first = docSeq - (parts?.length ?? 1) + 1
+  return {
+    cells: parts
+      ? parts.map((changes, index) => cells(first + index, { delta: [], changes }))
+      : [cells(docSeq, change)],
+    update: writeUpdate(change.update),
+  }
 }

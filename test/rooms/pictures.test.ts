@@ -4,6 +4,7 @@ import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
 import type { Opened, Projection } from '../../protocol/channels.ts'
 import type { EventEnvelope } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
+import { until } from '../support/until.ts'
 import { makeRooms, opening, RememberingChannel, type RoomsFixture } from './fixture.ts'
 
 let fixture: RoomsFixture
@@ -106,6 +107,8 @@ test('resuming from before what is kept gets one gap and a fresh projection', as
   expect(pages(channel).length).toBe(1)
   const late = new RememberingChannel()
   await attach(late, { resume: { event_seq: more - 100, doc_seq: 0 } })
+  // A picture is made in several turns where the machine is busy.
+  await until('the events that were missed', () => numbered(late).length >= 100)
   expect(numbered(late).length).toBe(100)
   const rows = fixture.store.get<{ n: number }>('SELECT count(*) AS n FROM events')
   expect(rows?.n).toBeLessThan(KEPT_EVENTS + 600)
