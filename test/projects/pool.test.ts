@@ -1,5 +1,5 @@
 /** Warming: what waits in the pool, when it is replaced, what keeps it from being made, and that the sweep finds what nobody told. */
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test as one } from 'vitest'
 import type { Project } from '../../daemon/projects/project.ts'
@@ -192,46 +192,6 @@ test('a standby that dies is noticed at once and made again by the sweep; one th
     expect(await bench.run(room, '1')).toBe('done 1')
   }))
 
-test('the sweep replaces a room whose workspace is gone, passes over what is being made, and goes on after a failure', () =>
-  withProjects(async (bench) => {
-    const broken = await bench.add(bench.repository({}, 'broken'), { depth: 1 })
-    const project = await bench.add(bench.repository({}, 'sound'), { depth: 1 })
-    await onlyRoom(bench, broken)
-    const tier = await onlyRoom(bench, project)
-    rmSync(tier.workspace.folder, { recursive: true })
-    bench.clock.advance(YOUNG_MS)
-    const failing = bench.projects.poolOf(broken)
-    Object.defineProperty(failing, 'rooms', {
-      get() {
-        throw new Error('this pool cannot be looked at')
-      },
-      configurable: true,
-    })
-    await bench.projects.sweep()
-    Reflect.deleteProperty(failing, 'rooms')
-    const next = await onlyRoom(bench, project)
-    expect(next.id).not.toBe(tier.id)
-  }))
-
-test('a claim that lands while the sweep looks keeps its room and its kernel', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository(), { depth: 1 })
-    const tier = await onlyRoom(bench, project)
-    let claimed = ''
-    bench.steps.before = async (name) => {
-      if (name !== 'sweep: look' || claimed !== '') return
-      claimed = 'claiming'
-      claimed = (await bench.claim(project)).notebook_id
-    }
-    const { pid } = tier
-    // The sweep is due by itself; asked for, it is the same one.
-    bench.clock.advance(YOUNG_MS)
-    await bench.projects.sweep()
-    expect(claimed).toBe(tier.id)
-    expect(tier.pid).toBe(pid)
-    expect(tier.room.record.state).toBe('draft')
-  }))
-
 test('project delete ends its standby and takes its rooms without work away; rooms with work stay', () =>
   withProjects(async (bench) => {
     const project = await bench.add(bench.repository(), { depth: 1 })
@@ -251,27 +211,4 @@ test('project delete ends its standby and takes its rooms without work away; roo
     expect(bench.projects.tier.get(tier.id)).toBeUndefined()
     await expect(bench.rooms.byId(draft.notebook_id)).rejects.toMatchObject({ code: 'notebook_unavailable' })
     expect(await bench.run(room, '2')).toBe('done 2')
-  }))
-
-test('three deaths of standbys for want of memory trip the breaker; only a person lets it go', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository())
-    const { breaker } = project
-    expect([breaker.death(), breaker.death(), breaker.tripped]).toEqual([false, false, false])
-    bench.clock.advance(300_000)
-    expect([breaker.death(), breaker.death()]).toEqual([false, false])
-    expect([breaker.death(), breaker.tripped]).toEqual([true, true])
-    expect(breaker.death()).toBe(false)
-    bench.clock.advance(3_600_000)
-    project.record.own = { ...project.record.own, depth: 1 }
-    poolOf(bench, project).ensure()
-    await bench.pooled(project)
-    // A room waits, without a kernel that would only be killed again.
-    expect(poolOf(bench, project).status()).toMatchObject({
-      slots: [{ state: 'pooled', standby: 'missing' }],
-    })
-    expect(poolOf(bench, project).status().reason).toContain('want of memory')
-    await bench.projects.trust(project, true)
-    expect(breaker.tripped).toBe(false)
-    await onlyRoom(bench, project)
   }))

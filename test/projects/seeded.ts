@@ -105,7 +105,7 @@ export async function withSeeded(
       tell: (event) => events.push(event),
       steps: scheduler,
       git,
-      memory: { look: async () => ({ kernels: [], total: 0 }), budget: 1_000 },
+      memory: { look: async () => ({ kernels: [], total: 0 }), budget: 2 ** 50 },
       ...more,
     })
     const rooms = await createRooms({

@@ -60,7 +60,7 @@ export class MemoryKeeper implements Headroom {
 
   fits(kind: string): boolean {
     if (this.#latest === null) return true
-    return this.#latest.total + (this.#sizes.get(kind) ?? UNKNOWN_BYTES) < this.budget
+    return this.#latest.total + this.#unmeasured(this.#latest) + this.#sizeOf(kind) < this.budget
   }
 
   /** Looks, and ends what must be. Concurrent calls are one. Returns what was ended. */
@@ -108,7 +108,11 @@ export class MemoryKeeper implements Headroom {
     }
     if (ended.length > 0) {
       const freed = ended.reduce((sum, { bytes }) => sum + bytes, 0)
-      this.#latest = { ...snapshot, total: snapshot.total - freed }
+      const gone = new Set(ended.map(({ notebookId }) => notebookId))
+      this.#latest = {
+        kernels: snapshot.kernels.filter(({ notebookId }) => !gone.has(notebookId)),
+        total: snapshot.total - freed,
+      }
     }
     return ended
   }
@@ -140,6 +144,21 @@ export class MemoryKeeper implements Headroom {
     if (isWaiting(room.record)) return 'standby'
     if (room.record.state === 'draft') return 'draft'
     return room.kernelUsed ? 'variables' : 'clean'
+  }
+
+  /** Expected bytes of kernels that have started since that look, or are starting now: the next look will find them. */
+  #unmeasured({ kernels }: Snapshot): number {
+    const measured = new Set(kernels.map(({ notebookId }) => notebookId))
+    let bytes = 0
+    for (const { id, presentKernel, slot } of this.#options.context.rooms().resident.values()) {
+      if (measured.has(id) || (presentKernel === null && slot.runtime !== 'launching')) continue
+      bytes += this.#sizeOf(this.#options.kindOf(id))
+    }
+    return bytes
+  }
+
+  #sizeOf(kind: string | null): number {
+    return (kind === null ? undefined : this.#sizes.get(kind)) ?? UNKNOWN_BYTES
   }
 
   #rooms(): Room[] {
