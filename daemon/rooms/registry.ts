@@ -180,7 +180,12 @@ export class RoomRegistry implements Rooms {
       }
       // Born a standby or not: only the row tells whether anybody has it.
       if (!record || !isListed(record.state)) {
-        ending.push(kernel.shutdown(UNWANTED_GRACE_MS))
+        // One that cannot be ended is no reason to serve nobody: the next start finds it again.
+        const ended = kernel.shutdown(UNWANTED_GRACE_MS).catch((error: unknown) => {
+          const reason = error instanceof Error ? error.message : String(error)
+          this.context.log.warn({ kernel: kernel.id, reason }, 'a kernel that nobody has could not be ended')
+        })
+        ending.push(ended)
         continue
       }
       const room = await this.byId(notebookId)

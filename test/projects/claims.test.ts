@@ -20,7 +20,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: unknown; message
   return { code: error.code, message: String(error.message) }
 }
 
-test('a claim of a project that is unknown, still cloning or in error says so, and claims nothing', () =>
+test('a claim of a project that is unknown, still cloning or in error, or with a kernel that there is not, says so and claims nothing', () =>
   withProjects(async (bench) => {
     const project = await bench.add(bench.repository())
     project.record.status = 'cloning'
@@ -31,7 +31,10 @@ test('a claim of a project that is unknown, still cloning or in error says so, a
     const context = { identity: {} as never, signal: new AbortController().signal }
     const unknown = bench.rooms.request('claim_room', { project: 'nobody', interactive: false }, context)
     expect(await refusal(unknown)).toMatchObject({ code: 'not_found' })
-    expect(bench.states()).toEqual([])
+    project.record.status = 'ready'
+    const kernelless = bench.claim(project, { settings: { kernel: 'no-such-kernel' } })
+    expect(await refusal(kernelless)).toMatchObject({ code: 'kernel_not_found' })
+    expect([bench.states(), bench.workspaces()]).toEqual([[], []])
   }))
 
 test('with an empty pool a room is made at once, hidden until somebody works in it, and starts no kernel', () =>
@@ -194,6 +197,12 @@ test('an own draft is given again to interactive claims of the same client insta
     expect(new Set([...ids, first.notebook_id]).size).toBe(6)
     // An agent’s room is no draft for the person at the same client.
     expect((await bench.claim(project, { interactive: true })).notebook_id).not.toBe(agent.notebook_id)
+    // The draft itself is as it was, and whose it was.
+    const row = bench.store.get(
+      'SELECT state, owner FROM rooms JOIN workspaces USING (notebook_id) WHERE notebook_id = ?',
+      first.notebook_id,
+    )
+    expect(row).toEqual({ state: 'draft', owner: 'client-one' })
   }))
 
 test('an own draft is given without waiting for a warming', () =>

@@ -11,8 +11,17 @@ test('the first edit makes a draft a room, in one transaction with its title, an
     const project = await bench.add(bench.repository())
     const { notebook_id } = await bench.claim(project)
     const { room } = await bench.attach(notebook_id)
+    const list = async () => {
+      const context = { identity: { rooms: null } as never, signal: new AbortController().signal }
+      const { rooms } = (await bench.rooms.request('list_rooms', { inactive: true, limit: 9 }, context)) as {
+        rooms: { notebook_id: string; title: string }[]
+      }
+      return rooms.map((each) => [each.notebook_id, each.title])
+    }
+    expect(await list()).toEqual([])
     await bench.edit(room, 'answer = 42\nother()')
     await bench.edit(room, 'second')
+    expect(await list()).toEqual([[notebook_id, 'answer = 42']])
     const row = bench.store.get('SELECT state, title FROM rooms WHERE notebook_id = ?', notebook_id)
     expect(row).toEqual({ state: 'active', title: 'answer = 42' })
     expect(bench.events.filter((event) => event.type === 'rooms_changed')).toHaveLength(1)

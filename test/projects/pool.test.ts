@@ -45,13 +45,6 @@ test('setup commands run in the workspace as they were given, before the kernel,
     expect(existsSync(join(tier.workspace.folder, '.git/roomd/setup'))).toBe(true)
   }))
 
-test('without setup commands no shell is started', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository(), { depth: 1, setup: [] })
-    const tier = await onlyRoom(bench, project)
-    expect(existsSync(join(tier.workspace.folder, '.git/roomd/setup'))).toBe(false)
-  }))
-
 test('a setup command that fails is told with its last lines, leaves no room, and is tried again after growing pauses', () =>
   withProjects(async (bench) => {
     const repository = bench.repository()
@@ -167,6 +160,19 @@ test('preload that fails is a note, and the room is warm all the same', () =>
     expect(claim.notes.join()).toMatch(/preload .*no-such-thing/)
     const { room } = await bench.attach(claim.notebook_id)
     expect(await bench.run(room, 'a')).toBe('done 1')
+  }))
+
+test('a kernel that dies while it is prepared is known at once: no room is left, and the reason is told', () =>
+  withProjects(async (bench) => {
+    const project = await bench.add(bench.repository(), {
+      depth: 1,
+      preload: ['process.kill(process.pid, "SIGKILL"); new Promise(() => {})'],
+    })
+    await poolOf(bench, project).settled()
+    expect([bench.states(), bench.workspaces()]).toEqual([[], []])
+    expect(poolOf(bench, project).status()).toMatchObject({ slots: [], warming: false, retry_in_ms: 1000 })
+    expect(poolOf(bench, project).status().reason).toMatch(/SIGKILL|died|ended/)
+    expect(bench.rooms.context.kernels.running()).toEqual([])
   }))
 
 test('a standby that dies is noticed at once and made again by the sweep; one that is dead is never given as ready', () =>

@@ -85,7 +85,7 @@ test('the user’s repository is bit for bit untouched by adding, claiming, refr
     expect(picture(repository.folder)).toEqual(before)
   }))
 
-test('results are fetched as a branch with the command that show prints', () =>
+test('results are fetched as a branch with the command that show prints; the next room does not start from them', () =>
   withProjects(async (bench) => {
     const repository = bench.repository()
     const project = await bench.add(repository)
@@ -103,6 +103,11 @@ test('results are fetched as a branch with the command that show prints', () =>
     const command = shown.rooms[0]?.fetch ?? ''
     execFileSync('/bin/sh', ['-c', command], { stdio: 'pipe' })
     expect(repository.git('show', `${branch}:result.txt`)).toBe('done\n')
+    // Another room, also one that somebody in this room claims, starts from the project’s commit and not from this room’s.
+    const next = await bench.claim(project, { ...cold, exclude: [notebook_id] })
+    expect(existsSync(join(next.workspace, 'result.txt'))).toBe(false)
+    const head = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: next.workspace, encoding: 'utf8' })
+    expect(head.trim()).toBe(repository.head())
     // Nothing is pushed into the user's folder, whoever tries.
     expect(() => execFileSync('git', ['push', 'origin', branch], { cwd: workspace, stdio: 'pipe' })).toThrow()
   }))
