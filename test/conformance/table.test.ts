@@ -17,9 +17,9 @@ const rows = lines.flatMap((line, i) => {
 /** Titles of the tests in a file, as they are written there; those of a suite that many run are its scenarios. */
 function titles(file: string): string[] {
   const source = readFileSync(fileURLToPath(new URL(file, root)), 'utf8')
-  return [...source.matchAll(/\b(?:test|scenario)(?:\.each\([^)]*\))?\(\s*(['"`])(.*?)\1,/gs)].map(
-    (match) => match[2] ?? '',
-  )
+  return [
+    ...source.matchAll(/\b(?:test|scenario)(?:\.each(?:<[^(]*>)?\([^)]*\))?\(\s*(['"`])(.*?)\1,/gs),
+  ].map((match) => match[2] ?? '')
 }
 
 test('every scenario has a test or a reason why it has none', () => {
