@@ -1,0 +1,196 @@
+/**
+ * Projects as their clients have them: over the real socket, with the SDK, with the least that the protocol asks for, and as an agent
+ * reads them from an MCP child. All share one daemon, which the last one kills.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Client, connect } from '../../client/sdk/index.ts'
+import { FrameType } from '../../protocol/frames.ts'
+import { programFile } from '../../protocol/programs.ts'
+import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
+import { startChild } from '../mcp/harness.ts'
+import { TestClient } from '../server/harness.ts'
+import { startDaemon, type TestDaemon } from '../support/daemon.ts'
+import { createHome, type TestHome } from '../support/home.ts'
+import { alive } from '../support/processes.ts'
+import { until } from '../support/until.ts'
+import { Repository } from './repository.ts'
+
+/** It may send again whatever it has sent. */
+const ONE = { clientInstance: 'client-one', settledBelow: () => 1 }
+/** Ids of two claims that are sent again. */
+const WORKED = 1_000
+const DRAFT = 1_001
+
+let home: TestHome
+let daemon: TestDaemon
+let client: Client
+let other: Client
+/** It has not asked for events beyond its rooms. */
+let deaf: TestClient
+let project: string
+const heard: DaemonEvent[] = []
+const heardByOther: DaemonEvent[] = []
+
+beforeAll(async () => {
+  home = createHome()
+  daemon = await startDaemon(home)
+  client = await connect({ env: home.env, label: 'one', kind: 'cli', ...ONE })
+  other = await connect({ env: home.env, label: 'two', clientInstance: 'client-two', kind: 'cli' })
+  deaf = await TestClient.connect(home.places.socket)
+  client.on('event', (event) => heard.push(event))
+  other.on('event', (event) => heardByOther.push(event))
+  project = await add('one', { depth: 1 })
+})
+
+afterAll(async () => {
+  await Promise.all([client?.close(), other?.close()])
+  deaf?.wire.destroy()
+  await home?.dispose()
+})
+
+async function add(name: string, own: { depth: number; setup?: string[] }): Promise<string> {
+  const made = new Repository(join(home.work, name))
+  made.commit({ 'a.txt': 'a\n' })
+  const settings = { source: made.folder, kernel: 'javascript', trust: true, ...own }
+  return (await client.call('add_project', settings)).project.id
+}
+
+function told<T extends DaemonEvent['type']>(events: readonly DaemonEvent[], type: T) {
+  return events.filter((event): event is Extract<DaemonEvent, { type: T }> => event.type === type)
+}
+
+/** The pooled room of the project, once its kernel runs. */
+async function ready() {
+  return until(
+    'a warm room',
+    async () => {
+      const { projects } = await client.call('pool_status', {})
+      const slots = projects.find((each) => each.project === project)?.slots ?? []
+      return slots.find(({ state, standby }) => state === 'pooled' && standby === 'ready')
+    },
+    { timeout: 60_000, every: 50 },
+  )
+}
+
+const claim = (mutationId: number, by = client) =>
+  by.call('claim_room', { project, interactive: false }, { mutationId })
+
+test('a warm room and a failed warming are told to every client that wants to hear it, and to no other', async () => {
+  const slot = await ready()
+  for (const events of [heard, heardByOther]) {
+    await until('word of the warm room', () => told(events, 'project_warm_ready').length > 0)
+    expect(told(events, 'project_warm_ready')).toEqual([
+      { type: 'project_warm_ready', project, notebook_id: slot.notebook_id },
+    ])
+    expect(new Set(told(events, 'projects_changed').map((event) => event.project))).toEqual(
+      new Set([project]),
+    )
+  }
+  const failing = await add('failing', { depth: 1, setup: ['echo no such package; exit 3'] })
+  const failed = await until('word of the failure', () => told(heard, 'project_warm_failed')[0])
+  expect(failed).toMatchObject({ project: failing, retry_in_ms: 1000 })
+  expect(failed.reason).toContain('no such package')
+  expect(deaf.received.filter(({ type }) => type === FrameType.EVENT)).toEqual([])
+})
+
+test('a second daemon that is started by mistake leaves, and touches no standby', async () => {
+  const slot = await ready()
+  const second = spawn(process.execPath, [programFile('daemon')], { env: home.env, stdio: 'ignore' })
+  expect(await new Promise((resolve) => second.once('exit', resolve))).toBe(0)
+  expect(await ready()).toEqual(slot)
+  expect(alive(slot.pid ?? 0)).toBe(true)
+})
+
+test('a claim under one mutation id is one room: sent again, and by another process of the same client at the same moment', async () => {
+  const slot = await ready()
+  const first = await claim(WORKED)
+  expect(first).toMatchObject({ notebook_id: slot.notebook_id, claim: 'warm', standby: 'ready' })
+  expect(await claim(WORKED)).toEqual(first)
+  const process = await connect({ env: home.env, kind: 'cli', ...ONE })
+  const [one, same] = await Promise.all([claim(DRAFT), claim(DRAFT, process)])
+  await process.close()
+  expect(one).toEqual(same)
+  expect(one.notebook_id).not.toBe(first.notebook_id)
+})
+
+test('a room that somebody begins to work in comes into lists, and that is told; what becomes of a draft, to whose it was', async () => {
+  const { notebook_id } = await claim(WORKED)
+  expect(told(heard, 'rooms_changed')).toEqual([])
+  const room = await client.openRoom({ notebook_id })
+  const { execution } = await (await room.execute({ code: 'globalThis.kept = 42' })).done
+  expect(execution.status).toBe('done')
+  expect(told(heard, 'rooms_changed')).toEqual([{ type: 'rooms_changed', notebook_id }])
+  const { rooms } = await client.call('list_rooms', { inactive: true })
+  expect(rooms.map((each) => each.notebook_id)).toEqual([notebook_id])
+
+  const gone = await add('gone', { depth: 0 })
+  const draft = await client.call('claim_room', { project: gone, interactive: true })
+  await client.call('remove_project', { project: gone })
+  const retired = await until('word of the draft', () => told(heard, 'draft_retired')[0])
+  expect(retired).toMatchObject({ notebook_id: draft.notebook_id, client_instance: 'client-one' })
+  expect(retired.reason).toContain('removed')
+  expect(deaf.received.filter(({ type }) => type === FrameType.EVENT)).toEqual([])
+})
+
+test('an agent reads projects and pool by MCP, claims a room, works in it, and is never given its own again', async () => {
+  const child = await startChild(home, { name: 'claude-code', title: 'Claude Code' })
+  try {
+    const listed = await child.must('list_projects')
+    expect(listed.structured.projects).toMatchObject([
+      { id: project, name: 'one', trusted: true, status: 'ready' },
+      { name: 'failing' },
+    ])
+    expect(listed.text).toMatch(/^one {2}\/.*ready, trusted$/m)
+    // It is tried again meanwhile, now and then.
+    const pool = await until('the pool between two attempts', async () => {
+      const status = await child.must('pool_status')
+      return /^failing: none/m.test(status.text) && status
+    })
+    expect(pool.structured.projects).toMatchObject([
+      { name: 'one', depth: 1 },
+      { name: 'failing', slots: [] },
+    ])
+    expect(pool.text).toMatch(/^failing: none.*no such package[\s\S]*tried again in \d+ s/m)
+    expect(pool.text).toMatch(/^Memory of kernels: /m)
+
+    // By a path, relative to where the agent is; it becomes the active notebook, and cells run in it.
+    const claimed = await child.must('claim_room', { project: './one' })
+    const given = claimed.structured as unknown as Claim
+    expect(claimed.text).toMatch(/^Claimed a room of one \((?:warm|joined|cold); /)
+    expect(claimed.text).toContain(given.workspace)
+    expect(existsSync(join(given.workspace, 'a.txt'))).toBe(true)
+    const ran = await child.must('create_cell', {
+      source: 'require("node:fs").readFileSync("a.txt", "utf8")',
+      and_run: true,
+    })
+    expect(ran.text).toContain("'a\\n'")
+    // Without activating the active one stays.
+    const next = await child.must('claim_room', { project: 'one', activate: false })
+    expect(next.structured.notebook_id).not.toBe(given.notebook_id)
+    expect((await child.must('list_active_notebooks')).structured.active).toBe(given.notebook_id)
+
+    const unknown = await child.call('claim_room', { project: 'nobody' })
+    expect(unknown.isError).toBe(true)
+    expect(unknown.structured.error).toMatchObject({ code: 'not_found', next: { tool: 'list_projects' } })
+  } finally {
+    await child.close()
+  }
+})
+
+test('after the daemon was killed a claim sent again is the same room if somebody worked in it, else a new one, once', async () => {
+  const worked = await claim(WORKED)
+  const draft = await claim(DRAFT)
+  await daemon.kill9()
+  await startDaemon(home)
+  expect(await claim(WORKED)).toEqual(worked)
+  const anew = await claim(DRAFT)
+  expect(anew.notebook_id).not.toBe(draft.notebook_id)
+  expect(await claim(DRAFT)).toEqual(anew)
+  expect(existsSync(draft.workspace)).toBe(false)
+  const room = await client.openRoom({ notebook_id: worked.notebook_id })
+  const { execution } = await (await room.execute({ code: 'kept' })).done
+  expect(JSON.stringify(execution.outputs)).toContain('42')
+})
