@@ -37,7 +37,7 @@ import {
 } from './project-rows.ts'
 import { serveProjects } from './requests.ts'
 import { clearRetired, type Retired, removeStrayFolders, retireRows } from './restart.ts'
-import { isWaiting, mustBeTrusted, preloadInto, startInWorkspace } from './rooms-of-project.ts'
+import { endKernel, isWaiting, mustBeTrusted, preloadInto, startInWorkspace } from './rooms-of-project.ts'
 import type { OwnSettings } from './settings.ts'
 import type { NamedSource } from './source.ts'
 import { plainSteps, type Steps } from './steps.ts'
@@ -248,11 +248,16 @@ export class Projects implements RoomHooks {
     return left?.count ?? 0
   }
 
-  /** Starts the kernel of a room that somebody is in. */
+  /** Starts the kernel of a room that somebody is in; also in place of one that is dead and of which nobody has told yet. */
   startFor(tier: TierRoom): void {
     const { room, project, workspace } = tier
-    if (room.presentKernel || (project === null ? !workspace.trusted : !project.record.trusted)) return
-    room.slot.want().catch((error: unknown) => {
+    if (project === null ? !workspace.trusted : !project.record.trusted) return
+    if (room.presentKernel && tier.standby !== 'missing') return
+    const start = async (): Promise<void> => {
+      if (room.presentKernel) await endKernel(room, 'it had died')
+      await room.slot.want()
+    }
+    start().catch((error: unknown) => {
       this.context.log.info(
         { room: room.id, reason: messageOf(error) },
         'the kernel of a draft did not start',

@@ -43,6 +43,10 @@ export async function takeReadyRoom(
       return null
     }
   }
+  if (!room.presentKernel) {
+    await hooks.dropReady(room, 'its kernel has died')
+    return null
+  }
   let placed: Uint8Array | null = null
   try {
     const { metadata } = room.document

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test as one } from 'vitest'
 import { SETTLE_MS, USED_MS } from '../../daemon/projects/generic.ts'
 import type { ProjectsOptions } from '../../daemon/projects/projects.ts'
+import type { Room } from '../../daemon/rooms/room.ts'
 
 import { needs } from '../support/machine.ts'
 import { alive } from '../support/processes.ts'
@@ -137,6 +138,44 @@ test('a kernel that has died, or that does not change its folder, is not given; 
     const { room: cold } = await bench.create({ kernel: 'javascript', working_dir: closed })
     expect(cold.id).not.toBe(second.id)
     await until('the kernel of no use to be gone', () => !alive(second.pid))
+  }))
+
+test('a kernel that dies in the very moment in which a notebook takes it: the notebook has another one, or is told that it died', () =>
+  withGeneric(async (bench) => {
+    const move = bench.projects.generic.move.bind(bench.projects.generic)
+    /** A notebook whose kernel is killed at `moment`; what its first two cells come to. */
+    const taken = async (moment: (pid: number, moving: () => Promise<void>, room: Room) => Promise<void>) => {
+      const { id, pid } = await kept(bench)
+      bench.projects.generic.move = (room, folder) => moment(pid, () => move(room, folder), room)
+      const { room } = await bench.create({ kernel: 'javascript', working_dir: bench.home.work })
+      const first = await bench.run(room, '1 + 1')
+      const second = await bench.run(room, 'process.cwd()')
+      expect(room.presentKernel?.summary().pid).not.toBe(pid)
+      return { same: room.id === id, first, second: second.includes(bench.home.work) }
+    }
+    const kill = async (pid: number) => {
+      process.kill(pid, 'SIGKILL')
+      await until('its death', () => !alive(pid))
+    }
+    // Before it is told where it is, and after that: the notebook is made the usual way.
+    const before = await taken(async (pid, moving) => {
+      await kill(pid)
+      await moving()
+    })
+    expect(before).toEqual({ same: false, first: 'done 2', second: true })
+    const after = await taken(async (pid, moving, room) => {
+      await moving()
+      await kill(pid)
+      await until('word of it', () => room.presentKernel === null)
+    })
+    expect(after).toEqual({ same: false, first: 'done 2', second: true })
+    // Nobody has told of it yet when the notebook is made: its first cell finds the next kernel, or is told of the death.
+    const untold = await taken(async (pid, moving) => {
+      await moving()
+      process.kill(pid, 'SIGKILL')
+    })
+    expect(untold.first).toMatch(/^done 2$|died|killed|SIGKILL|lost/)
+    expect(untold.second).toBe(true)
   }))
 
 test('thirty notebooks made at once: one gets the kernel, all are different and none is left half made', () =>

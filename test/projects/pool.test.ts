@@ -5,7 +5,7 @@ import { expect, test as one } from 'vitest'
 import type { Project } from '../../daemon/projects/project.ts'
 import { YOUNG_MS } from '../../daemon/projects/sweep.ts'
 import { needs } from '../support/machine.ts'
-import { signal } from '../support/processes.ts'
+import { gone, signal } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { type Bench, withProjects } from './fixture.ts'
 
@@ -196,6 +196,35 @@ test('a standby that dies is noticed at once and made again by the sweep; one th
     expect(claim.standby).not.toBe('ready')
     const { room } = await bench.attach(claim.notebook_id)
     expect(await bench.run(room, '1')).toBe('done 1')
+  }))
+
+test('a standby that dies while it is claimed is not called ready; one that dies right after that leaves a room that can be used', () =>
+  withProjects(async (bench) => {
+    const project = await bench.add(bench.repository(), { depth: 2 })
+    const pool = poolOf(bench, project)
+    const both = () => pool.pooled.length === 2 && pool.pooled.every((tier) => tier.standby === 'ready')
+    await until('two warm rooms', both, { timeout: 40_000 })
+    project.record.own = { ...project.record.own, depth: 0 }
+    const [first, second] = pool.pooled.map((tier) => ({ tier, pid: tier.pid ?? 0 }))
+    // In the last wait of the claim, behind every look at it.
+    bench.steps.before = async (name) => {
+      if (name !== 'notes') return
+      signal(first?.pid ?? 0, 'SIGKILL')
+      await gone(first?.pid ?? 0)
+    }
+    const claim = await bench.claim(project)
+    bench.steps.before = () => {}
+    expect(claim).toMatchObject({ notebook_id: first?.tier.id, claim: 'warm', standby: 'missing' })
+    const { room } = await bench.attach(claim.notebook_id)
+    expect(await bench.run(room, '1 + 1')).toBe('done 2')
+
+    const late = await bench.claim(project)
+    signal(second?.pid ?? 0, 'SIGKILL')
+    expect(late).toMatchObject({ notebook_id: second?.tier.id, standby: 'ready' })
+    const other = await bench.attach(late.notebook_id)
+    // Its first cell finds the next kernel, or is told of the death.
+    expect(await bench.run(other.room, '1 + 1')).toMatch(/^done 2$|died|killed|SIGKILL|lost/)
+    expect(await bench.run(other.room, '2 + 2')).toBe('done 4')
   }))
 
 test('project delete ends its standby and takes its rooms without work away; rooms with work stay', () =>
