@@ -95,8 +95,8 @@ export class DirectStore implements Store {
 /** A kernel with its host: events are kept until acknowledged, requests are sent at most once whatever is repeated. */
 export class ScriptedKernel implements Kernel {
   readonly id = KernelId.parse(randomUUID())
-  readonly name = 'scripted'
-  readonly language = 'python'
+  readonly name: string = 'scripted'
+  readonly language: string = 'python'
   readonly sent: KernelRequest[] = []
   readonly repeated: KernelRequest[] = []
   interrupts = 0

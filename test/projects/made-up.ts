@@ -1,5 +1,4 @@
 /** Git and kernels that are made up, at the border where processes would be: each wait is a scheduler's, and nothing is started. */
-import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { AdoptedKernel, Kernel, KernelProvider, StartRequest } from '../../daemon/kernels/kernel.ts'
@@ -7,10 +6,10 @@ import type { Deputies, DeputyEnd } from '../../daemon/projects/deputies.ts'
 import { GitError } from '../../daemon/projects/git/errors.ts'
 import { Git, type GitOptions } from '../../daemon/projects/git/git.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import { KernelId, type NotebookId } from '../../protocol/ids.ts'
-import type { HostEvent } from '../../protocol/kernel-host.ts'
+import type { ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
-import { madeUpKernel } from '../support/made-up-kernel.ts'
+import type { KernelSummary } from '../../protocol/notebook.ts'
+import { ScriptedKernel } from '../executions/support.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export class MadeUpGit extends Git {
@@ -73,12 +72,57 @@ const spec: KernelSpecSummary = {
   usable: true,
 }
 
-export type MadeUp = Kernel & {
+export class MadeUp extends ScriptedKernel {
+  override readonly name = spec.name
+  override readonly language = spec.language
   readonly notebookId: NotebookId
   /** The process that stands behind it; null: not known. */
-  pid: number | null
+  pid: number | null = null
+  readonly #end: (kernel: MadeUp) => Promise<void>
+  readonly #died: (kernel: MadeUp) => void
+
+  constructor(
+    notebookId: NotebookId,
+    fate: { end(kernel: MadeUp): Promise<void>; died(kernel: MadeUp): void },
+  ) {
+    super()
+    this.notebookId = notebookId
+    this.#end = fate.end
+    this.#died = fate.died
+  }
+
+  override summary(): KernelSummary {
+    return { ...super.summary(), pid: this.pid, host_pid: null }
+  }
+
+  override shutdown(): Promise<void> {
+    return this.#end(this)
+  }
+
   /** Tells its death, as its host would. */
-  die(): void
+  override die(): void {
+    this.#died(this)
+    super.die()
+  }
+
+  /** Begins with what was handed to it first and has not begun. */
+  beginNext(): void {
+    const next = this.sent[this.#begun]
+    if (!next) throw new Error('nothing waits for this kernel')
+    this.#begun++
+    this.begin(next.requestId as ExecutionId)
+  }
+
+  /** Ends what runs; begins with the next first if nothing does. */
+  finish(): void {
+    if (this.#begun === this.#ended) this.beginNext()
+    const running = this.sent[this.#ended]
+    this.#ended++
+    this.end(running?.requestId as ExecutionId)
+  }
+
+  #begun = 0
+  #ended = 0
 }
 
 /** Kernels outlive the daemon that started them, as real ones do. */
@@ -114,27 +158,13 @@ export class MadeUpKernels implements KernelProvider {
     if (signal?.aborted) throw new RoomdError('kernel_start_failed', 'called off')
     if (this.#scheduler.random() < this.#scheduler.failing)
       throw new RoomdError('kernel_start_failed', 'made up')
-    let tell: (event: HostEvent) => void = () => {}
-    const made = madeUpKernel(KernelId.parse(randomUUID()), {
-      shutdown: async () => {
+    const kernel = new MadeUp(notebookId, {
+      end: async (ending) => {
         await this.#scheduler.hold('kernel end')
-        this.alive.delete(kernel)
+        this.alive.delete(ending)
       },
-      release: () => {},
+      died: (dead) => this.alive.delete(dead),
     })
-    const kernel: MadeUp = {
-      ...made,
-      notebookId,
-      pid: null,
-      summary: () => ({ ...made.summary(), pid: kernel.pid }),
-      listen: (_since, listener) => {
-        tell = listener
-      },
-      die: () => {
-        this.alive.delete(kernel)
-        tell({ kind: 'died', seq: 1, at: 0, code: null, signal: 'SIGKILL', stderr: '', expected: false })
-      },
-    }
     this.alive.add(kernel)
     return kernel
   }

@@ -19,6 +19,7 @@ import { openStore } from '../../daemon/store/open.ts'
 import type { Store } from '../../daemon/store/store.ts'
 import { Open } from '../../protocol/channels.ts'
 import { ClientInstance } from '../../protocol/ids.ts'
+import { type MethodParams, methods, type RoomMethod } from '../../protocol/methods.ts'
 import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
 import { RememberingChannel } from '../rooms/fixture.ts'
 import { createHome } from '../support/home.ts'
@@ -28,6 +29,15 @@ import { Scheduler } from './scheduler.ts'
 
 /** What takes more steps than any has needed does not end. */
 const STEPS = 5_000
+
+/** A peer of a room. */
+export interface Attached {
+  readonly room: Room
+  readonly channel: RememberingChannel
+  /** As the room's own request, with what the protocol fills in. */
+  request<M extends RoomMethod>(method: M, params: MethodParams<M>): Promise<unknown>
+  leave(): void
+}
 
 export interface Seeded {
   readonly scheduler: Scheduler
@@ -47,7 +57,7 @@ export interface Seeded {
     request?: Partial<ClaimRequest>,
     more?: { owner?: string; signal?: AbortSignal },
   ): Promise<Claim>
-  attach(notebookId: string, owner?: string): Promise<{ room: Room; leave: () => void }>
+  attach(notebookId: string, owner?: string): Promise<Attached>
   /** Appends a cell, as a peer would. */
   edit(room: Room, source: string): Promise<void>
   /** Lets everything that can go on without a step go on. */
@@ -183,13 +193,17 @@ export async function withSeeded(
         kind: 'editor' as const,
         scope: 'owner' as const,
       }
-      const peer = await running.rooms.attach(
-        Open.parse({ target: { notebook_id: notebookId }, mode: 'attach' }),
-        { identity, signal: new AbortController().signal },
-        new RememberingChannel(),
-      )
+      const context = { identity, signal: new AbortController().signal }
+      const channel = new RememberingChannel()
+      const target = Open.parse({ target: { notebook_id: notebookId }, mode: 'attach' })
+      const peer = await running.rooms.attach(target, context, channel)
       const room = await running.rooms.byId(peer.notebookId)
-      return { room, leave: () => peer.detach('the test leaves') }
+      return {
+        room,
+        channel,
+        request: (method, params) => peer.request(method, methods[method]?.params.parse(params), context),
+        leave: () => peer.detach('the test leaves'),
+      }
     },
     async edit(room, source) {
       const { change } = room.document.apply([{ op: 'create_cell', source, cell_type: 'code' }])
