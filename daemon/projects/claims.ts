@@ -24,9 +24,16 @@ export interface ClaimParts {
   poolOf(project: Project): Pool
 }
 
+/** What only looks at the source: begun while other things of the claim are done. Failures are told to who waits for them. */
+interface Look {
+  readonly fetched: Promise<Fetched>
+  readonly uncommitted: Promise<number>
+}
+
 interface Got {
   readonly tier: TierRoom
   readonly how: Claim['claim']
+  readonly look: Look
   /** Undoes the getting. */
   readonly undo: () => Promise<void>
 }
@@ -67,7 +74,7 @@ export class Claims {
     const got = await this.#get(project, pool, owner, request, signal)
     try {
       signal.throwIfAborted()
-      const claim = await this.#finish(project, pool, got, request, signal)
+      const claim = await this.#finish(project, pool, got, signal)
       signal.throwIfAborted()
       const { standby, fetch_ms, stale } = claim
       context.log.info(
@@ -83,7 +90,7 @@ export class Claims {
         'claim',
       )
       this.#parts.drafts.given(got.tier)
-      pool.ensure()
+      pool.ensureSoon()
       return claim
     } catch (error) {
       await got.undo()
@@ -102,15 +109,19 @@ export class Claims {
     const exclude = new Set(request.exclude)
     if (request.interactive && !request.skip_warm) {
       const draft = this.#parts.drafts.own(project, owner, request.settings, exclude)
-      if (draft) return { tier: draft, how: 'draft', undo: async () => this.#parts.drafts.given(draft) }
+      if (draft) {
+        const look = this.#look(project, request, signal)
+        return { tier: draft, how: 'draft', look, undo: async () => this.#parts.drafts.given(draft) }
+      }
     }
     if (!request.skip_warm && request.settings.kernel === undefined) {
       const pooled = pool.take(exclude)
-      if (pooled) return this.#own(project, pool, pooled, 'warm', owner, request)
+      if (pooled) return this.#own(project, pool, pooled, 'warm', owner, request, signal)
       const joined = await this.#parts.context.steps.wait('join', () => pool.join(signal))
       if (joined) {
         const { state } = joined.room.record
-        return this.#own(project, pool, joined, state === 'pooled' ? 'warm' : 'joined', owner, request)
+        const how = state === 'pooled' ? 'warm' : 'joined'
+        return this.#own(project, pool, joined, how, owner, request, signal)
       }
       signal.throwIfAborted()
     }
@@ -125,15 +136,31 @@ export class Claims {
     how: Claim['claim'],
     owner: ClientInstance,
     request: ClaimRequest,
+    signal: AbortSignal,
   ): Promise<Got> {
     const undo = (): Promise<void> => this.#giveBack(pool, tier)
+    const taken = this.#parts.context.steps.wait('take', () => this.#become(project, tier, owner, request))
+    // Handed over; while it becomes durable the source is looked at.
+    const look = this.#look(project, request, signal)
     try {
-      await this.#parts.context.steps.wait('take', () => this.#become(project, tier, owner, request))
+      await taken
     } catch (error) {
       await undo()
       throw error
     }
-    return { tier, how, undo }
+    return { tier, how, look, undo }
+  }
+
+  #look(project: Project, request: ClaimRequest, signal: AbortSignal): Look {
+    const { steps } = this.#parts.context
+    const fetched = this.#source(project, request, signal)
+    const uncommitted = fetched.then(({ commit }) =>
+      request.settings.include_uncommitted
+        ? 0
+        : steps.wait('uncommitted', () => project.uncommitted(commit, signal)),
+    )
+    for (const begun of [fetched, uncommitted]) begun.catch(() => {})
+    return { fetched, uncommitted }
   }
 
   /** A claim that came to nothing: the room goes back to where it was, or is discarded where its place is taken. */
@@ -141,7 +168,9 @@ export class Claims {
     const { tier: rooms } = this.#parts
     // Somebody attached and worked meanwhile: it is a room now.
     if (!tier.untouched) return
-    const place = tier.room.record.state === 'draft' && !tier.room.fault ? pool.place(tier) : null
+    // Without a base it was being moved: its files are of no commit.
+    const whole = tier.room.record.state === 'draft' && !tier.room.fault && tier.workspace.base !== null
+    const place = whole ? pool.place(tier) : null
     if (place === null) {
       pool.forget(tier)
       return rooms.discard(tier, 'its claim was called off')
@@ -178,11 +207,12 @@ export class Claims {
     const undo = (): Promise<void> => rooms.discard(tier, 'its claim was called off')
     try {
       signal.throwIfAborted()
-      const { commit } = await this.#source(project, request, signal)
+      const look = this.#look(project, request, signal)
+      const { commit } = await look.fetched
       await fillWorkspace(context, tier, commit, signal)
       signal.throwIfAborted()
       await steps.wait('cold: draft', () => this.#become(project, tier, owner, request))
-      return { tier, how: 'cold', undo }
+      return { tier, how: 'cold', look, undo }
     } catch (error) {
       await undo()
       throw error
@@ -207,28 +237,21 @@ export class Claims {
   }
 
   /** Brings it up to date, replaces a standby that was started from something else, and says how it is. */
-  async #finish(
-    project: Project,
-    pool: Pool,
-    got: Got,
-    request: ClaimRequest,
-    signal: AbortSignal,
-  ): Promise<Claim> {
+  async #finish(project: Project, pool: Pool, got: Got, signal: AbortSignal): Promise<Claim> {
     const { context, tier: rooms, drafts } = this.#parts
     const { steps } = context
-    const { tier } = got
-    const fetched = await this.#source(project, request, signal)
+    const { tier, look } = got
+    const fetched = await look.fetched
     if (got.how !== 'cold' && !(got.how === 'draft' && (await drafts.holdsFiles(tier)))) {
+      const { base } = tier.workspace
       const changed = await refreshWorkspace(context, tier, fetched.commit, signal)
-      await steps.wait('save', () => rooms.save(tier))
+      if (base !== tier.workspace.base) await steps.wait('save', () => rooms.save(tier))
       signal.throwIfAborted()
       if (changed.length > 0) await this.#replaceStandby(pool, tier, changed)
       else if (got.how === 'warm' && tier.standby === 'missing')
         await this.#replaceStandby(pool, tier, ['its kernel'])
     }
-    const uncommitted = request.settings.include_uncommitted
-      ? 0
-      : await steps.wait('uncommitted', () => project.uncommitted(fetched.commit, signal))
+    const uncommitted = await look.uncommitted
     const notes = await steps.wait('notes', () => presentNotes(tier))
     return {
       notebook_id: tier.id,

@@ -21,6 +21,8 @@ export interface ProjectsContext {
   readonly deputies: Deputies
   readonly git: Git
   readonly steps: Steps
+  /** How long after a claim the next room is warmed, if nobody needs it earlier. */
+  readonly rewarmPauseMs: number
   /** Set before anything is asked of projects. */
   readonly rooms: () => RoomRegistry
   /** Told to every connection that wants to know. */

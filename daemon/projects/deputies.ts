@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { identify, isAlive, machineBoot, type ProcessIdentity } from '../kernel-host/process-identity.ts'
 import { killTree } from '../kernel-host/process-tree.ts'
+import { Launcher, type LaunchOptions } from './launcher.ts'
 
 export interface DeputyOptions {
   readonly cwd: string
@@ -48,15 +49,18 @@ const Recorded = z.object({ pid: z.number(), started: z.number().nullable(), boo
 export class Deputies {
   readonly #folder: string
   readonly #running = new Set<ProcessIdentity>()
+  readonly #launcher: Launcher
   #disposed = false
 
   /** `folder`: where the records of running programs lie. */
   constructor(folder: string) {
     this.#folder = folder
+    this.#launcher = new Launcher(`${folder}-brief`)
   }
 
   /** Ends what an earlier daemon left running. Before anything else touches the folders that it worked in. */
   endOrphans(): void {
+    this.#launcher.endOrphans()
     let names: string[]
     try {
       names = readdirSync(this.#folder)
@@ -113,9 +117,29 @@ export class Deputies {
     }
   }
 
+  /**
+   * As `run`, for programs that print little and take no input: started from a small process (launcher.ts), at a tenth of the cost.
+   */
+  async brief(
+    program: string,
+    args: readonly string[],
+    options: Omit<LaunchOptions, 'keep'>,
+  ): Promise<DeputyEnd> {
+    const { signal, base, env, cwd, limitMs } = options
+    signal?.throwIfAborted()
+    if (this.#disposed) throw new Error('the daemon is stopping')
+    const end = Launcher.usable
+      ? await this.#launcher.run(program, args, { ...options, keep: KEEP_BYTES })
+      : null
+    if (end === null) return this.run(program, args, { cwd, env: { ...base, ...env }, signal, limitMs })
+    signal?.throwIfAborted()
+    return end
+  }
+
   /** Ends everything that runs. */
   dispose(): void {
     this.#disposed = true
+    this.#launcher.dispose()
     for (const identity of this.#running) killTree(identity)
   }
 

@@ -31,6 +31,8 @@ export class Pool {
   readonly #slots = new Map<number, TierRoom>()
   #flight: Warming | null = null
   #cancelRetry: (() => void) | null = null
+  /** Set while the next warming waits for the room that was just claimed. */
+  #cancelPause: (() => void) | null = null
   #stopped = false
 
   constructor(context: ProjectsContext, project: Project, tier: Tier, gates: Gates) {
@@ -63,6 +65,7 @@ export class Pool {
    * row is there, so that a burst of calls makes one room.
    */
   ensure(): void {
+    this.#endPause()
     const { settings } = this.#context
     const { record, backoff } = this.#project
     if (
@@ -85,6 +88,16 @@ export class Pool {
     this.#flight = this.#begin(slot)
   }
 
+  /**
+   * As `ensure`, after a moment: a clone and a kernel's start right behind a claim take the machine from the very room that somebody
+   * begins to work in. Whoever finds the pool empty meanwhile does not wait for the moment to pass.
+   */
+  ensureSoon(): void {
+    const { clock, rewarmPauseMs } = this.#context
+    if (rewarmPauseMs === 0) this.ensure()
+    else this.#cancelPause ??= clock.after(rewarmPauseMs, () => this.ensure())
+  }
+
   /** Takes a pooled room out, in memory, at once: nobody else can get it. */
   take(exclude: ReadonlySet<NotebookId>): TierRoom | null {
     for (const [slot, tier] of this.#slots) {
@@ -97,6 +110,7 @@ export class Pool {
 
   /** Waits for the room that is being made and takes it; null: none is, or it came to nothing. */
   async join(signal: AbortSignal): Promise<TierRoom | null> {
+    if (this.#cancelPause) this.ensure()
     const flight = this.#flight
     if (!flight) return null
     const tier = await unlessAborted(flight.ready, signal)
@@ -179,6 +193,12 @@ export class Pool {
   stop(): void {
     this.#stopped = true
     this.#cancelRetry?.()
+    this.#endPause()
+  }
+
+  #endPause(): void {
+    this.#cancelPause?.()
+    this.#cancelPause = null
   }
 
   /**
@@ -231,7 +251,7 @@ export class Pool {
     const start = clock.now()
     try {
       signal.throwIfAborted()
-      const { commit } = await steps.wait('warm: fetch', () => project.fetch({ signal }))
+      const { commit } = await steps.wait('warm: fetch', () => project.fetch({ whole: true, signal }))
       await fillWorkspace(this.#context, tier, commit, signal)
       await steps.wait('warm: save', () => this.#tier.save(tier))
       signal.throwIfAborted()

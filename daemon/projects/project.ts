@@ -99,17 +99,16 @@ export class Project {
 
   /**
    * Brings the cache up to the source unless it is fresh. A fetch that fails is no failure while there is a commit to start from: the
-   * answer says that it may be old.
+   * answer says that it may be old. `whole`: all branches, not the one that is checked out alone.
    */
-  fetch(options: { force?: boolean; signal?: AbortSignal | undefined }): Promise<Fetched> {
+  fetch(options: { force?: boolean; whole?: boolean; signal?: AbortSignal | undefined }): Promise<Fetched> {
     const { clock } = this.#context
     return this.inCache(async () => {
       const start = clock.now()
       let stale: string | null = null
       let commit: string
-      const current = !options.force && (this.cache.fresh || (await this.cache.upToDate()))
       try {
-        commit = current ? await this.cache.tip(options.signal) : await this.cache.fetch(options.signal)
+        commit = await this.#commit(options)
       } catch (error) {
         options.signal?.throwIfAborted()
         if (!(error instanceof RoomdError)) throw error
@@ -123,12 +122,26 @@ export class Project {
     }, options.signal)
   }
 
+  async #commit({
+    force = false,
+    whole = false,
+    signal,
+  }: {
+    force?: boolean
+    whole?: boolean
+    signal?: AbortSignal | undefined
+  }): Promise<string> {
+    const { cache } = this
+    if (force || (whole && cache.partly)) return cache.fetch(signal)
+    if (cache.fresh || (await cache.upToDate())) return cache.tip(signal)
+    return (whole ? null : await cache.follow(signal)) ?? cache.fetch(signal)
+  }
+
   /** How many files of the user's working copy are not in `commit`. */
   async uncommitted(commit: string, signal?: AbortSignal): Promise<number> {
     const { source } = this.record
     if (source.kind === 'remote') return 0
-    const look = { git: this.#context.git, cache: this.cache, source, commit, signal }
-    return this.inCache(() => countUncommitted(look), signal)
+    return countUncommitted({ git: this.#context.git, cache: this.cache, source, commit, signal })
   }
 
   /** The working copy as it is, as a commit. */
@@ -140,7 +153,13 @@ export class Project {
   }
 
   async #readManifest(commit: string, signal?: AbortSignal): Promise<void> {
-    if (this.#manifest?.commit === commit) return
+    const known = this.#manifest
+    if (known?.commit === commit) return
+    const advance = known && this.cache.advanceFrom(known.commit, commit)
+    if (advance && !advance.paths.includes(MANIFEST_FILE)) {
+      this.#manifest = { ...known, commit }
+      return
+    }
     const text = await this.cache.show(commit, MANIFEST_FILE, signal)
     if (text === null) this.#manifest = { commit, manifest: null, problem: null }
     else {

@@ -55,11 +55,16 @@ export interface ProjectsOptions {
   tell(event: DaemonEvent): void
   /** For tests that order and cancel every wait. */
   readonly steps?: Steps
+  /** 0: the next room is warmed at once. */
+  readonly rewarmPauseMs?: number
   /** Replaces the program, in tests that order everything that happens. */
   readonly git?: Git
   /** Replaces measuring, in tests of the ladder. */
   readonly memory?: Pick<ConstructorParameters<typeof MemoryKeeper>[0], 'look' | 'budget'>
 }
+
+/** Long enough for the first result of a room that was claimed, too short for anybody to miss the next one. */
+const REWARM_PAUSE_MS = 500
 
 interface Kept {
   readonly project: Project
@@ -89,6 +94,7 @@ export class Projects implements RoomHooks {
       places,
       deputies,
       git: options.git ?? new Git(deputies, () => options.kernels.environment()),
+      rewarmPauseMs: options.rewarmPauseMs ?? REWARM_PAUSE_MS,
       steps: options.steps ?? plainSteps,
       rooms: () => {
         if (!this.#rooms) throw new RoomdError('internal', 'projects were asked before rooms were there')

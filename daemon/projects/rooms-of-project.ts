@@ -66,36 +66,58 @@ export async function refreshWorkspace(
 ): Promise<string[]> {
   const project = mustHaveProject(tier)
   const { workspace } = tier
+  const { fingerprint } = workspace.detail
+  const settings =
+    fingerprint === null ? Promise.resolve([]) : changedSettings(context, project, tier.room, fingerprint)
+  settings.catch(() => {}) // told below, or outdone by what ends the move
+  const moved = workspace.base === commit ? [] : await move(context, project, workspace, commit, signal)
+  return [...moved, ...(await settings)]
+}
+
+/** Brings it there, and says which files a kernel was started from have changed. While that goes on its base is null. */
+async function move(
+  context: ProjectsContext,
+  project: Project,
+  workspace: Workspace,
+  commit: string,
+  signal: AbortSignal | undefined,
+): Promise<string[]> {
   const { steps, git } = context
-  const { fingerprint, files } = workspace.detail
-  const changed: string[] = []
-  const base = workspace.base
-  if (base !== commit) {
-    const request = workspaceRequest(context, project, workspace, commit, signal)
-    const notes = await steps.wait('move', () => project.inCache(() => moveWorkspace(request), signal))
-    notes.push(...(await linkProjectData(project, workspace)))
-    await clearStamp(workspace.folder)
-    await markPrepared(workspace.folder)
-    const paths =
-      base === null
-        ? []
-        : await steps.wait('compare', () => changedPaths(git, workspace.folder, base, commit, signal))
-    const loaded = files === null ? null : new Set(files)
-    changed.push(...paths.filter((path) => isLockFile(path) || loaded === null || loaded.has(path)))
-    workspace.base = commit
-    workspace.detail = { ...workspace.detail, notes }
+  const { base } = workspace
+  const { files } = workspace.detail
+  workspace.base = null
+  const request = workspaceRequest(context, project, workspace, commit, signal)
+  const advance = base === null ? null : project.cache.advanceFrom(base, commit)
+  const notes = await steps.wait('move', () => project.inCache(() => moveWorkspace(request, advance), signal))
+  const paths = await steps.wait('compare', async () => {
+    if (base === null) return null
+    return advance?.paths ?? (await changedPaths(git, workspace.folder, base, commit, signal))
+  })
+  const [more] = await Promise.all([linkProjectData(project, workspace), clearStamp(workspace.folder)])
+  notes.push(...more)
+  await markPrepared(workspace.folder)
+  workspace.base = commit
+  workspace.detail = { ...workspace.detail, notes }
+  if (paths === null) return ['the commit']
+  const loaded = files === null ? null : new Set(files)
+  return paths.filter((path) => isLockFile(path) || loaded === null || loaded.has(path))
+}
+
+/** What else a kernel was started from and is not as it was. */
+async function changedSettings(
+  context: ProjectsContext,
+  project: Project,
+  room: Room,
+  fingerprint: Fingerprint,
+): Promise<string[]> {
+  try {
+    const now = await presentFingerprint(context, project, room, kernelName(room), new Map())
+    return differences(withoutFiles(fingerprint), now)
+  } catch (error) {
+    if (!(error instanceof RoomdError)) throw error
+    // Kernelspec or interpreter are gone: what was started from them goes too, and the next start says why.
+    return [error.message]
   }
-  if (fingerprint !== null) {
-    try {
-      const now = await presentFingerprint(context, project, tier.room, kernelName(tier.room), new Map())
-      changed.push(...differences(withoutFiles(fingerprint), now))
-    } catch (error) {
-      if (!(error instanceof RoomdError)) throw error
-      // Kernelspec or interpreter are gone: what was started from them goes too, and the next start says why.
-      changed.push(error.message)
-    }
-  }
-  return changed
 }
 
 /** What a claim is told about things that are not as they should be. */

@@ -122,6 +122,7 @@ export async function withProjects(
       settings: { generic: false, memory: null, enabled: true },
       tell: (event) => events.push(event),
       steps,
+      rewarmPauseMs: 0,
       ...more,
     })
     const rooms = await createRooms({

@@ -114,6 +114,7 @@ export async function withSeeded(
       settings: { generic: false, memory: null, enabled: true },
       tell: (event) => events.push(event),
       steps: scheduler,
+      rewarmPauseMs: 0,
       git,
       memory: { look: async () => ({ kernels: [], total: 0 }), budget: 2 ** 50 },
       ...more,

@@ -12,6 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Clock } from '../../../protocol/clock.ts'
 import { removeFolder } from '../folders.ts'
 import type { Source } from '../source.ts'
+import { type Advance, takeObjects, writeRef } from './advance.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
 
@@ -26,6 +27,9 @@ export class Cache {
   readonly #clock: Clock
   /** When a fetch last worked. Not stored: a new process fetches again. */
   #fetchedAt: number | null = null
+  /** What it was last brought up by without a fetch, and whether other branches may have moved since the last one. */
+  #advance: Advance | null = null
+  #partly = false
 
   constructor(git: Git, source: Source, folder: string, clock: Clock) {
     this.#git = git
@@ -59,6 +63,7 @@ export class Cache {
       await this.#fetch(signal)
     }
     this.#fetchedAt = this.#clock.now()
+    this.#partly = false
     return this.tip(signal)
   }
 
@@ -80,8 +85,49 @@ export class Cache {
    */
   async upToDate(): Promise<boolean> {
     if (this.#source.kind !== 'local' || this.#fetchedAt === null) return false
-    const tip = await looseRef(this.folder, TIP)
-    return tip !== null && tip === (await headOf(this.#source.gitDir))
+    const [tip, head] = await Promise.all([looseRef(this.folder, TIP), headOf(this.#source.gitDir)])
+    return tip !== null && tip === head?.commit
+  }
+
+  /** Only the branch that is checked out was looked at since the last fetch. */
+  get partly(): boolean {
+    return this.#partly
+  }
+
+  /** How the cache came from one commit to the next, if that was a step without a fetch. */
+  advanceFrom(from: string, to: string): Advance | null {
+    const advance = this.#advance
+    return advance?.from === from && advance.to === to ? advance : null
+  }
+
+  /**
+   * Follows the branch that is checked out in a local source, without a fetch. null: a fetch must do it. As with `fetch`: not for two
+   * callers at once.
+   */
+  async follow(signal?: AbortSignal): Promise<string | null> {
+    if (this.#source.kind !== 'local' || this.#fetchedAt === null) return null
+    const [from, head] = await Promise.all([looseRef(this.folder, TIP), headOf(this.#source.gitDir)])
+    if (from === null || head === null) return null
+    const { commit, ref, common } = head
+    const advance = await takeObjects({
+      git: this.#git,
+      cache: this.folder,
+      common,
+      from,
+      to: commit,
+      signal,
+    })
+    if (advance === null) return null
+    try {
+      if (ref !== null) await writeRef(this.folder, ref, commit)
+      await writeRef(this.folder, TIP, commit)
+    } catch {
+      // A reference in the way, or a lock of a git that was killed: a fetch puts it right, or says why not.
+      return null
+    }
+    this.#advance = advance
+    this.#partly = true
+    return commit
   }
 
   /** A file's text at a commit; null where it is not there. */
@@ -182,14 +228,26 @@ async function looseRef(gitDir: string, ref: string): Promise<string | null> {
   return OBJECT.test(text) ? text : null
 }
 
-async function headOf(gitDir: string): Promise<string | null> {
-  const head = (await readFile(join(gitDir, 'HEAD'), 'utf8').catch(() => '')).trim()
-  if (OBJECT.test(head)) return head
-  const ref = /^ref: (refs\/[^\0]+)$/.exec(head)?.[1]
-  if (ref === undefined || ref.split('/').includes('..')) return null
+interface Head {
+  readonly commit: string
+  /** The branch that is checked out; null: none. */
+  readonly ref: string | null
+  /** Where branches and objects are. */
+  readonly common: string
+}
+
+/** null: it cannot be known from plain files. */
+async function headOf(gitDir: string): Promise<Head | null> {
+  const read = async (name: string): Promise<string> =>
+    (await readFile(join(gitDir, name), 'utf8').catch(() => '')).trim()
   // A linked working tree keeps its branches with the main one.
-  const common = (await readFile(join(gitDir, 'commondir'), 'utf8').catch(() => '')).trim()
-  return looseRef(common === '' ? gitDir : resolve(gitDir, common), ref)
+  const [head, commondir] = await Promise.all([read('HEAD'), read('commondir')])
+  const common = commondir === '' ? gitDir : resolve(gitDir, commondir)
+  if (OBJECT.test(head)) return { commit: head, ref: null, common }
+  const ref = /^ref: (refs\/heads\/[^\0]+)$/.exec(head)?.[1]
+  if (ref === undefined || ref.split('/').includes('..')) return null
+  const commit = await looseRef(common, ref)
+  return commit === null ? null : { commit, ref, common }
 }
 
 function cacheConfig(address: string): string {

@@ -20,7 +20,6 @@ export interface GitOptions {
   readonly signal?: AbortSignal | undefined
   /** Speaks to a remote: progress is asked for, and silence for STALL_MS ends it. */
   readonly transfer?: boolean
-  readonly input?: string
   readonly env?: Readonly<Record<string, string>>
   /** Exit codes beside 0 that are answers. */
   readonly answers?: readonly number[]
@@ -46,6 +45,7 @@ const SAFE = [
 export class Git {
   readonly #deputies: Deputies
   readonly #environment: () => Promise<Variables>
+  #known: { readonly from: Variables; readonly base: Readonly<Record<string, string>> } | null = null
 
   /** `environment`: the login shell's, where credential helpers and agents are found. */
   constructor(deputies: Deputies, environment: () => Promise<Variables>) {
@@ -60,17 +60,26 @@ export class Git {
 
   /** As `run`, with the exit code. */
   async end(args: readonly string[], options: GitOptions): Promise<DeputyEnd> {
-    const { cwd, what, signal, transfer = false, input, answers = [] } = options
-    const end = await this.#deputies.run('git', [...SAFE, ...args], {
-      cwd,
-      signal,
-      env: { ...quiet(await this.#environment()), ...options.env },
-      stallMs: transfer ? STALL_MS : null,
-      limitMs: LIMIT_MS,
-      ...(input === undefined ? {} : { input }),
-    })
+    const { cwd, what, signal, transfer = false, env = {}, answers = [] } = options
+    const base = this.#base(await this.#environment())
+    const command = [...SAFE, ...args]
+    const end = transfer
+      ? await this.#deputies.run('git', command, {
+          cwd,
+          signal,
+          env: { ...base, ...env },
+          stallMs: STALL_MS,
+          limitMs: LIMIT_MS,
+        })
+      : await this.#deputies.brief('git', command, { cwd, signal, base, env, limitMs: LIMIT_MS })
     if (end.code === 0 || (end.code !== null && answers.includes(end.code))) return end
     throw new GitError(what, end)
+  }
+
+  /** One object for one environment: what is started with it goes on being used. */
+  #base(environment: Variables): Readonly<Record<string, string>> {
+    if (this.#known?.from !== environment) this.#known = { from: environment, base: quiet(environment) }
+    return this.#known.base
   }
 }
 

@@ -2,9 +2,9 @@
  * What the user's working copy holds beyond its last commit. It is looked at through the cache's git folder with a copy of the index:
  * nothing is written there, and nothing runs that its own configuration names (a file system monitor, a filter).
  */
-import { existsSync } from 'node:fs'
-import { copyFile, mkdir, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { existsSync, rmSync } from 'node:fs'
+import { copyFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Source } from '../source.ts'
 import type { Cache } from './cache.ts'
 import { GitError } from './errors.ts'
@@ -19,7 +19,10 @@ export interface LocalLook {
   readonly signal?: AbortSignal | undefined
 }
 
-/** How many files of the working copy differ from the commit or are new; ignored ones do not count. */
+/**
+ * How many files of the working copy differ from the commit or are new; ignored ones do not count. It may run beside anything else in
+ * the cache.
+ */
 export async function countUncommitted(look: LocalLook): Promise<number> {
   if (look.source.bare) return 0
   return withIndex(look, async (env) => {
@@ -68,40 +71,62 @@ function options(look: LocalLook, env: Record<string, string>) {
   return { cwd: look.source.folder, signal: look.signal, env }
 }
 
+/** Copies of indexes that are in use now. */
+const inUse = new Set<string>()
+
 async function withIndex<T>(look: LocalLook, use: (env: Record<string, string>) => Promise<T>): Promise<T> {
   const { cache, source } = look
-  const index = join(cache.folder, 'roomd-index')
-  const own = join(source.gitDir, 'index')
-  await rm(index, { force: true })
-  await rm(`${index}.lock`, { force: true })
-  await copyExcludes(source.gitDir, cache.folder)
+  const index = freeIndex(cache.folder)
+  inUse.add(index)
   const env = { GIT_DIR: cache.folder, GIT_WORK_TREE: source.folder, GIT_INDEX_FILE: index }
   try {
+    // Left by a git, or a daemon, that was killed.
+    rmSync(`${index}.lock`, { force: true })
+    const [copied] = await Promise.all([
+      copyIfThere(join(source.gitDir, 'index'), index),
+      copyExcludes(source, cache.folder),
+    ])
     // The user's index knows which files need not be read.
-    if (existsSync(own)) {
-      await copyFile(own, index)
+    if (copied) {
       try {
         return await use(env)
       } catch (error) {
         // An index that is split over files does not work as a copy.
         if (!(error instanceof GitError) || error.failure === 'no_git') throw error
-        await rm(index, { force: true })
+        rmSync(index, { force: true })
       }
     }
     const what = `${source.folder} could not be looked at`
     await look.git.run(['read-tree', look.commit], { ...options(look, env), what })
     return await use(env)
   } finally {
-    await rm(index, { force: true })
+    inUse.delete(index)
+    rmSync(index, { force: true })
+  }
+}
+
+function freeIndex(folder: string): string {
+  for (let n = 0; ; n++) {
+    const index = join(folder, `roomd-index-${n}`)
+    if (!inUse.has(index)) return index
   }
 }
 
 /** `.git/info/exclude` holds patterns, no code. */
-async function copyExcludes(gitDir: string, cache: string): Promise<void> {
+async function copyExcludes(source: LocalLook['source'], cache: string): Promise<void> {
   const target = join(cache, 'info', 'exclude')
-  await rm(target, { force: true })
-  const own = join(gitDir, 'info', 'exclude')
-  if (!existsSync(own)) return
-  await mkdir(dirname(target), { recursive: true })
-  await copyFile(own, target)
+  // The copy has the original's mode, which may forbid writing over it.
+  rmSync(target, { force: true })
+  await copyIfThere(join(source.gitDir, 'info', 'exclude'), target)
+}
+
+/** false: there is no such file. */
+async function copyIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await copyFile(from, to)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && !existsSync(from)) return false
+    throw error
+  }
 }

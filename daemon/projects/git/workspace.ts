@@ -10,6 +10,7 @@ import type { NotebookId } from '../../../protocol/ids.ts'
 import { removeFolder } from '../folders.ts'
 import type { Source } from '../source.ts'
 import { withoutCredentials } from '../source.ts'
+import { type Advance, giveObjects, writeRef } from './advance.ts'
 import { type Cache, quoted } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
@@ -91,12 +92,17 @@ async function fill(request: WorkspaceRequest): Promise<string[]> {
 
 /**
  * Moves an untouched workspace to another commit: everything in it becomes as it is there. Only for rooms that hold no work; the
- * files that setup made and git ignores stay.
+ * files that setup made and git ignores stay. `advance`: how the cache came to the commit from the one the workspace is at.
  */
-export async function moveWorkspace(request: WorkspaceRequest): Promise<string[]> {
+export async function moveWorkspace(request: WorkspaceRequest, advance: Advance | null): Promise<string[]> {
   const { git, cache, folder, commit, signal } = request
   const what = 'the workspace could not be brought up to date'
-  await fetchFromCache(git, cache, folder, what, signal)
+  // Of a git that was ended with the claim it worked for; nobody else works here.
+  await rm(join(folder, '.git', 'index.lock'), { force: true })
+  if (advance) {
+    await giveObjects(advance, cache.folder, join(folder, '.git'))
+    await writeRef(join(folder, '.git'), 'refs/roomd/tip', commit)
+  } else await fetchFromCache(git, cache, folder, what, signal)
   await git.run(['reset', '--quiet', '--hard', commit], {
     cwd: folder,
     what,
