@@ -230,7 +230,7 @@ test.each([
         },
       })
       const making = ['join', 'warm: kernelspec', 'warm: row', 'warm: fetch', 'clone', 'git clone', 'data']
-      for (const step of [...making, 'warm: save', 'take', 'fetch', 'save', 'uncommitted', 'notes'])
+      for (const step of [...making, 'warm: save', 'take', 'fetch', 'uncommitted', 'notes'])
         expect(tried).toContain(step)
       if (order === makingFirst)
         for (const step of ['warm: boot', 'boot', 'setup', 'kernel start', 'preload', 'warm: pool'])
