@@ -97,8 +97,9 @@ const joining =
     return held.find((name) => name !== 'warm: boot')
   }
 
-/** The room that somebody joins has its kernel before the claim goes on. */
-const makingFirst: Order = (held, gone) => held.find((name) => gone.includes('warm: pool') || makes(name))
+/** The room that somebody joins has its kernel before the claim goes on; the next one, begun behind it, stands still. */
+const makingFirst: Order = (held, gone) =>
+  gone.includes('warm: pool') ? claimFirst(held, gone) : held.find(makes)
 
 function held(seeded: Seeded, project: Project): unknown {
   return {
