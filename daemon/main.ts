@@ -17,6 +17,7 @@ import { socketTransport } from '../protocol/wire/socket-transport.ts'
 import type { DocumentWorker } from './documents/document-worker.ts'
 import { type Blobs, openBlobs } from './executions/blobs.ts'
 import type { HttpService } from './http/service.ts'
+import { IdleMemory } from './idle-memory.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import type { Projects } from './projects/projects.ts'
@@ -46,6 +47,7 @@ interface Open {
   projects?: Projects
   worker?: DocumentWorker
   ledger?: Ledger
+  idleMemory?: IdleMemory
   /** Everything is being closed: a start that is still under way opens nothing more and tells of nothing. */
   leaving?: boolean
 }
@@ -192,6 +194,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
+  open.idleMemory = new IdleMemory(systemClock)
   tellReady()
 }
 
@@ -290,6 +293,7 @@ async function close(places: Places, open: Open): Promise<void> {
   open.http?.close()
   removeDaemonJson(places.daemonJson, bootId)
   await open.server?.close(DRAIN_MS)
+  open.idleMemory?.dispose()
   open.projects?.dispose()
   open.kernels?.dispose()
   await open.ledger?.dispose()
