@@ -5,17 +5,18 @@ import type { DocumentCell } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
 
 type MirrorCell = DocumentCell
+type Seen = Pick<RoomDocument, 'cells' | 'cellCount' | 'metadata'>
 
 export class Mirror {
   cells: MirrorCell[]
   metadata: Record<string, unknown>
 
-  constructor(document: RoomDocument) {
+  constructor(document: Seen) {
     this.cells = seen(document)
     this.metadata = document.metadata
   }
 
-  take(change: DocumentChange): void {
+  take(change: Omit<DocumentChange, 'update'>): void {
     let at = 0
     for (const step of change.delta) {
       if ('retain' in step) at += step.retain
@@ -38,7 +39,7 @@ export class Mirror {
   }
 }
 
-export function seen(document: RoomDocument): MirrorCell[] {
+export function seen(document: Pick<Seen, 'cells' | 'cellCount'>): MirrorCell[] {
   return document.cells(0, document.cellCount).map(({ source_hash: _, ...cell }) => cell)
 }
 

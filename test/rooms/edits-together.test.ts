@@ -1,13 +1,17 @@
 /** Edits of one turn: made as one update, told and answered one by one. */
+import { randomUUID } from 'node:crypto'
+import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { DocumentCellView } from '../../daemon/rooms/parts.ts'
 import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
 import type { TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
+import { Mirror } from '../documents/mirror.ts'
 import { makeRooms, mutation, opening, RememberingChannel, type RoomsFixture } from './fixture.ts'
 
 type CellsEvent = Extract<TransientEvent, { type: 'cells' }>
 interface Read {
-  cells: { cell_id: string; source: string }[]
+  cells: (DocumentCellView & { outputs?: unknown; execution?: unknown })[]
   doc_seq: number
 }
 
@@ -120,4 +124,76 @@ test('edits of one turn survive a restart, and sent again they are answered as b
   const { cells, doc_seq } = await read(after)
   expect(doc_seq).toBe(3)
   expect(cells.map(({ source }) => source)).toEqual(['new 0', 'new 1', 'new 2', 'four'])
+})
+
+const text = fc.string({ unit: fc.constantFrom('a', 'b', '\n', '😀'), maxLength: 8 })
+/** Which cell, as a number that is taken modulo how many there are. */
+const cell = fc.nat(7)
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ op: fc.constant('set_source' as const), cell, source: text }) },
+  fc.record({ op: fc.constant('create_cell' as const), cell, source: text }),
+  fc.record({ op: fc.constant('delete_cell' as const), cell }),
+  fc.record({ op: fc.constant('move_cell' as const), cell, after: cell }),
+  fc.record({ op: fc.constant('wait' as const) }),
+)
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? Exclude<T, { op: 'wait' }> : never
+
+/** Every id that was ever used may be meant, also that of a cell which is gone. */
+function operation(one: Step, names: string[]): object {
+  const id = (n: number): string => names[n % names.length] ?? 'none'
+  switch (one.op) {
+    case 'set_source':
+      return { op: one.op, cell_id: id(one.cell), source: one.source }
+    case 'create_cell': {
+      const made = { op: one.op, cell_type: 'code', source: one.source, cell_id: `made-${randomUUID()}` }
+      const after_cell_id = id(one.cell)
+      names.push(made.cell_id)
+      return { ...made, after_cell_id }
+    }
+    case 'delete_cell':
+      return { op: one.op, cell_id: id(one.cell) }
+    case 'move_cell':
+      return { op: one.op, cell_id: id(one.cell), after_cell_id: id(one.after) }
+  }
+}
+
+/** What was read, as a document. */
+const shown = ({ cells }: Read) => ({
+  cells: () => cells.map(({ outputs: _, execution: __, ...view }) => view),
+  cellCount: cells.length,
+  metadata: {},
+})
+
+test('whatever comes together, who follows the events has what the room has, and every number once', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async (steps) => {
+      const before = await read()
+      channel.told.length = 0
+      const names = before.cells.map(({ cell_id }) => cell_id as string)
+      const mirror = new Mirror(shown(before))
+      const asked: Promise<unknown>[] = []
+      for (const one of steps) {
+        if (one.op === 'wait') await asked.at(-1)?.catch(() => undefined)
+        else {
+          const asking = edit({ operations: [operation(one, names)] })
+          // Looked at below; one that is refused meanwhile is no defect of the test.
+          asking.catch(() => undefined)
+          asked.push(asking)
+        }
+      }
+      const outcomes = await Promise.allSettled(asked)
+      for (const { delta, changes } of told()) mirror.take({ delta, changes })
+      const after = await read()
+      expect(mirror.cells).toEqual(new Mirror(shown(after)).cells)
+      expect(told().map(({ doc_seq }) => doc_seq)).toEqual(
+        Array.from({ length: after.doc_seq - before.doc_seq }, (_, i) => before.doc_seq + 1 + i),
+      )
+      // Only cells that are gone, or a move behind itself, are refused.
+      for (const outcome of outcomes)
+        if (outcome.status === 'rejected')
+          expect(['not_found', 'invalid_argument']).toContain(outcome.reason.code)
+    }),
+    { numRuns: 40 },
+  )
 })
