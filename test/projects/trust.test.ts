@@ -1,5 +1,5 @@
 /** Nothing of a repository runs before a person trusts it: not its setup, not its preload, not an interpreter that would load its files. */
-import { existsSync } from 'node:fs'
+import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { needs } from '../support/machine.ts'
@@ -17,9 +17,12 @@ test('an untrusted repository with sitecustomize.py, a module named like a stdli
       'json.py': attack,
       'ipykernel_launcher.py': attack,
       'evil.pth': `import os; ${attack}`,
+      '.venv/bin/python': `#!/bin/sh\necho x >> ${ran}\n`,
+      '.venv/pyvenv.cfg': 'home = /usr/bin\n',
       '.gitattributes': '* filter=evil\n',
       'roomd.json': JSON.stringify({
         kernel: 'python3',
+        interpreter: '.venv/bin/python',
         setup: [`echo x >> ${ran}`],
         preload: [attack],
         data: ['/etc'],
@@ -30,6 +33,10 @@ test('an untrusted repository with sitecustomize.py, a module named like a stdli
     repository.git('config', 'core.fsmonitor', `echo x >> ${ran}; true`)
     repository.git('config', 'filter.evil.clean', `sh -c 'echo x >> ${ran}; cat'`)
     repository.git('config', 'filter.evil.smudge', `sh -c 'echo x >> ${ran}; cat'`)
+    for (const hook of ['post-checkout', 'post-index-change', 'reference-transaction'])
+      repository.write(`.git/hooks/${hook}`, `#!/bin/sh\necho x >> ${ran}\n`)
+    for (const file of ['.venv/bin/python', '.git/hooks/post-checkout', '.git/hooks/post-index-change'])
+      chmodSync(join(repository.folder, file), 0o755)
     repository.write('changed.txt', 'new')
     const project = await bench.add(repository, { depth: 1 }, false)
     await bench.pooled(project)
@@ -45,6 +52,9 @@ test('an untrusted repository with sitecustomize.py, a module named like a stdli
     await bench.projects.sweep()
     expect(bench.rooms.context.kernels.running()).toEqual([])
     expect(existsSync(ran)).toBe(false)
+    // That is what trust is for.
+    await bench.projects.trust(project, true)
+    await until('its setup to run', () => existsSync(ran))
   })
 })
 

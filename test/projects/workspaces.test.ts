@@ -13,8 +13,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { LEASE_MS } from '../../daemon/projects/drafts.ts'
 import { findSource } from '../../daemon/projects/source.ts'
 import { RoomdError } from '../../protocol/errors.ts'
+import { until } from '../support/until.ts'
 import { type Bench, withProjects } from './fixture.ts'
 import { picture, Repository } from './repository.ts'
 
@@ -64,25 +66,41 @@ test('a workspace is a real checkout of the commit, on a branch of its own', () 
     expect(git('status', '--porcelain')).toBe('')
   }))
 
-test('the user’s repository is bit for bit untouched by adding, claiming, refreshing, expiring and removing', () =>
+test('the user’s repository is bit for bit untouched by adding, claiming, refreshing, running, expiring, healing, a daemon’s death and removing', () =>
   withProjects(async (bench) => {
     const repository = bench.repository({ 'a.txt': 'a\n', '.gitignore': 'data/\n' })
     repository.write('a.txt', 'changed\n')
     repository.write('new.txt', 'new\n')
     repository.write('data/big.csv', '1,2\n')
-    const before = picture(repository.folder)
+    let before = picture(repository.folder)
+    const untouched = () => expect(picture(repository.folder)).toEqual(before)
     const project = await bench.add(repository, { depth: 1, data: ['data'], setup: ['echo made > made.txt'] })
     await bench.pooled(project)
-    const warm = await bench.claim(project)
+    untouched()
+    // Somebody commits: the pooled room is brought up to that.
+    repository.git('commit', '--quiet', '--all', '-m', 'second')
+    before = picture(repository.folder)
+    const warm = await bench.claim(project, { force_fetch: true })
     expect(warm.claim).toBe('warm')
+    expect(readFileSync(join(warm.workspace, 'a.txt'), 'utf8')).toBe('changed\n')
     const uncommitted = await bench.claim(project, { ...cold, settings: { include_uncommitted: true } })
+    expect(uncommitted.uncommitted).toBe(0)
     const { room, leave } = await bench.attach(warm.notebook_id)
     await bench.run(room, 'require("node:fs").writeFileSync("out.txt", "x")')
     leave()
+    bench.clock.advance(LEASE_MS)
+    await until('the other draft to expire', () => !existsSync(uncommitted.workspace))
     await bench.projects.sweep()
-    await bench.projects.remove(project)
-    expect(uncommitted.uncommitted).toBe(0)
-    expect(picture(repository.folder)).toEqual(before)
+    untouched()
+    // A cache that is damaged is made anew, and a daemon that dies leaves nothing half done there either.
+    rmSync(join(project.cache.folder, 'HEAD'))
+    await bench.claim(project, cold)
+    await bench.projects.poolOf(project).settled()
+    await bench.restart()
+    const [again] = bench.projects.all()
+    if (!again) throw new Error('the project is gone')
+    await bench.projects.remove(again)
+    untouched()
   }))
 
 test('results are fetched as a branch with the command that show prints; the next room does not start from them', () =>
