@@ -251,7 +251,10 @@ export class Claims {
       else if (got.how === 'warm' && tier.standby === 'missing')
         await this.#replaceStandby(pool, tier, ['its kernel'])
     }
-    const uncommitted = await look.uncommitted
+    // Where the cache was made anew under that look, it is had once more.
+    const uncommitted = await look.uncommitted.catch(() =>
+      steps.wait('uncommitted', () => project.uncommitted(fetched.commit, signal)),
+    )
     const notes = await steps.wait('notes', () => presentNotes(tier))
     return {
       notebook_id: tier.id,

@@ -358,6 +358,10 @@ test.each([
     repository.commit({ 'a.txt': '2\n' })
     const { workspace } = await bench.claim(project, cold)
     expect(readFileSync(join(workspace, 'a.txt'), 'utf8')).toBe('2\n')
+    // The same where nothing has moved, so that nothing would be fetched.
+    damage(cache)
+    const again = await bench.claim(project, cold)
+    expect(readFileSync(join(again.workspace, 'a.txt'), 'utf8')).toBe('2\n')
   }),
 )
 

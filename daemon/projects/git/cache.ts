@@ -85,6 +85,8 @@ export class Cache {
    */
   async upToDate(): Promise<boolean> {
     if (this.#source.kind !== 'local' || this.#fetchedAt === null) return false
+    // Damaged: the fetch makes it anew.
+    if (!existsSync(join(this.folder, 'HEAD'))) return false
     const [tip, head] = await Promise.all([looseRef(this.folder, TIP), headOf(this.#source.gitDir)])
     return tip !== null && tip === head?.commit
   }
@@ -158,6 +160,24 @@ export class Cache {
       if (match?.[1] && match[2]) found.set(match[2], match[1])
     }
     return found
+  }
+
+  /** Whether it cannot give this commit, as far as a failure of git's may come from that: it is gone, or not whole. */
+  async lacks(commit: string, error: GitError, signal?: AbortSignal): Promise<boolean> {
+    if (error.failure === 'damaged' || !existsSync(join(this.folder, 'HEAD'))) return true
+    const end = await this.#git.end(['rev-list', '--objects', '--quiet', commit], {
+      cwd: this.folder,
+      what: 'the cache could not be looked at',
+      signal,
+      answers: [1, 128],
+    })
+    return end.code !== 0
+  }
+
+  /** Made anew from the source. Throws GitError. */
+  async renew(signal?: AbortSignal): Promise<void> {
+    await removeFolder(this.folder)
+    await this.fetch(signal)
   }
 
   /** In a folder of another name first: a clone that was cut off is never taken for a cache. */

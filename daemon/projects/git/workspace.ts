@@ -46,15 +46,11 @@ export async function cloneWorkspace(request: WorkspaceRequest): Promise<string[
     try {
       return await clone(request)
     } catch (error) {
-      if (
-        !(error instanceof GitError) ||
-        error.failure === 'no_space' ||
-        existsSync(join(cache.folder, 'HEAD'))
-      )
-        throw error
-      // The cache was taken away under us: made anew, once.
+      if (!(error instanceof GitError) || error.failure === 'no_space') throw error
+      if (!(await cache.lacks(request.commit, error, signal))) throw error
+      // The cache was taken away under us, or is damaged: made anew, once.
       await removeFolder(folder)
-      await cache.fetch(signal)
+      await cache.renew(signal)
       return await clone(request)
     }
   } catch (error) {
