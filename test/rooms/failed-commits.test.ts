@@ -54,6 +54,28 @@ test('a failed commit takes back what was pending, says so, and the room writes 
   expect(answer).toMatchObject({ doc_seq: 2 })
 })
 
+test('texts that were set together are taken back together, and what came with them is refused', async () => {
+  const path = fixture.notebook('d.ipynb', ['1', '2'])
+  const channel = new RememberingChannel()
+  const peer = await fixture.rooms.attach(opening({ path }, 'open'), fixture.context(), channel)
+  const read = () =>
+    peer.request('get_cells', { start: 0, count: 10 }, fixture.context()) as Promise<{
+      cells: { cell_id: string; source: string }[]
+      doc_seq: number
+    }>
+  const { cells } = await read()
+  channel.told.length = 0
+  failing = new RoomdError('storage_full', 'no space left on the device')
+  const refused = cells.map(({ cell_id }) =>
+    peer.request('edit', { operations: [{ op: 'set_source', cell_id, source: 'lost' }] }, fixture.context()),
+  )
+  for (const request of refused) await expect(request).rejects.toMatchObject({ code: 'storage_full' })
+  const after = await read()
+  expect(after.cells.map(({ source }) => source)).toEqual(['1', '2'])
+  expect(after.doc_seq).toBe(0)
+  expect(channel.of(FrameType.EVENT)).toMatchObject([{ event: { type: 'gap' } }])
+})
+
 test('a change that builds on a failed one is not stored without it', async () => {
   const path = fixture.notebook('b.ipynb', ['1'])
   const channel = new RememberingChannel()
