@@ -175,6 +175,8 @@ export class Launcher {
     if (pid === undefined) return null
     const identity = identify(pid)
     writeFileSync(this.#record, JSON.stringify({ ...identity, boot: machineBoot() }), { mode: 0o600 })
+    // What it leaves holds its output open: ended, so that everything it has said is heard before it counts as gone.
+    child.once('exit', () => killTree(identity))
     child.once('close', gone)
     // A shell that is gone is told by `close`.
     child.stdin?.on('error', () => undefined)

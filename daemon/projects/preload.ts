@@ -30,6 +30,14 @@ export async function preload(
   return { files: await loadedFiles(kernel, code, signal), notes }
 }
 
+/**
+ * Has a Python kernel run nothing once: what IPython loads for its first execution (some tens of milliseconds) is loaded before
+ * somebody waits for it. Leaves no trace. Other kernels have nothing of the kind. Rejects `kernel_died` and when aborted.
+ */
+export async function limber(kernel: Kernel, signal: AbortSignal): Promise<void> {
+  if (kernel.language.toLowerCase() === 'python') await silently(kernel, 'pass', { nothing: 'None' }, signal)
+}
+
 async function loadedFiles(
   kernel: Kernel,
   code: readonly string[],

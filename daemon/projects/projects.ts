@@ -27,6 +27,7 @@ import { GenericPool } from './generic.ts'
 import { Git } from './git/git.ts'
 import { MemoryKeeper } from './memory/keeper.ts'
 import { Pool } from './pool.ts'
+import { limber } from './preload.ts'
 import { Project } from './project.ts'
 import {
   deleteProject,
@@ -293,10 +294,12 @@ export class Projects implements RoomHooks {
 
   async started(room: Room, kernel: Kernel, signal: AbortSignal): Promise<void> {
     if (room.record.kind !== 'project') {
-      if (!isWaiting(room.record)) this.#noteUse(kernel.name)
+      if (isWaiting(room.record)) await limber(kernel, signal)
+      else this.#noteUse(kernel.name)
       return
     }
     const found = this.#workspaceOf(room.id)
+    if (isWaiting(room.record)) await limber(kernel, signal)
     if (found) await preloadInto(this.context, found.project, room, found.workspace, kernel, signal)
   }
 

@@ -54,13 +54,13 @@ export class Cache {
    */
   async fetch(signal?: AbortSignal): Promise<string> {
     if (!existsSync(join(this.folder, 'HEAD'))) await this.#make(signal)
-    try {
-      await this.#fetch(signal)
-    } catch (error) {
-      if (!(await this.#damaged(error, signal))) throw error
-      await removeFolder(this.folder)
-      await this.#make(signal)
-      await this.#fetch(signal)
+    else {
+      try {
+        await this.#fetch(this.folder, signal)
+      } catch (error) {
+        if (!(await this.#damaged(error, signal))) throw error
+        await this.#make(signal)
+      }
     }
     this.#fetchedAt = this.#clock.now()
     this.#partly = false
@@ -176,15 +176,18 @@ export class Cache {
 
   /** Made anew from the source. Throws GitError. */
   async renew(signal?: AbortSignal): Promise<void> {
-    await removeFolder(this.folder)
-    await this.fetch(signal)
+    await this.#make(signal)
+    this.#fetchedAt = this.#clock.now()
+    this.#partly = false
   }
 
-  /** In a folder of another name first: a clone that was cut off is never taken for a cache. */
+  /**
+   * In a folder of another name until it is whole: a clone that was cut off is never taken for a cache, and where it is the source that
+   * is damaged, what there was stays.
+   */
   async #make(signal?: AbortSignal): Promise<void> {
     const making = `${this.folder}.new`
     await removeFolder(making)
-    await removeFolder(this.folder)
     await mkdir(dirname(this.folder), { recursive: true, mode: 0o700 })
     const what = `the cache of ${this.address} could not be made`
     try {
@@ -196,15 +199,16 @@ export class Cache {
       await writeFile(join(making, 'config'), cacheConfig(this.address), { mode: 0o600 })
       await writeFile(join(making, 'HEAD'), `ref: ${TIP}\n`)
       await mkdir(join(making, 'info'), { recursive: true })
+      await this.#fetch(making, signal)
+      await removeFolder(this.folder)
       await rename(making, this.folder)
     } catch (error) {
       await removeFolder(making)
       throw error
     }
-    this.#fetchedAt = null
   }
 
-  async #fetch(signal?: AbortSignal): Promise<void> {
+  async #fetch(folder: string, signal?: AbortSignal): Promise<void> {
     await this.#git.run(
       [
         'fetch',
@@ -217,7 +221,7 @@ export class Cache {
         'origin',
       ],
       {
-        cwd: this.folder,
+        cwd: folder,
         what: `${this.address} could not be fetched`,
         signal,
         transfer: this.#source.kind === 'remote',
