@@ -13,7 +13,7 @@ import type { CellId } from '../../protocol/ids.ts'
 import type { MethodResult, Operation } from '../../protocol/methods.ts'
 import type { Mutation } from './mutations.ts'
 import type { RoomDocument } from './parts.ts'
-import type { WholeChange } from './room.ts'
+import type { WholeChange } from './whole-change.ts'
 
 export interface WantedEdit {
   /** Label of who makes it. */

@@ -11,11 +11,12 @@ import { commHandlers } from './comm-requests.ts'
 import type { Mutation } from './mutations.ts'
 import type { Peer } from './peer.ts'
 import { joinCell } from './picture.ts'
-import type { Room, WholeChange } from './room.ts'
+import type { Room } from './room.ts'
 import { updateBinding } from './room-record.ts'
 import { keepAliveOf } from './room-summary.ts'
 import type { RequestContext } from './seam.ts'
 import { mustBeOpen } from './source-states.ts'
+import type { WholeChange } from './whole-change.ts'
 
 export interface RoomCall {
   readonly room: Room

@@ -10,27 +10,25 @@ import type { z } from 'zod'
 import type { Open } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { CellChange, DurableEvent, TransientEvent } from '../../protocol/events.ts'
+import type { DurableEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import type { MethodArguments, RoomMethod } from '../../protocol/methods.ts'
 import type { KernelSummary, Readiness, RoomSummary } from '../../protocol/notebook.ts'
 import type { Journal } from '../documents/journal.ts'
 import type { Kernel } from '../kernels/kernel.ts'
-import { measures } from '../measures.ts'
 import type { Statement, Store } from '../store/store.ts'
 import { attachPeer, showAgain } from './attaching.ts'
 import { CommitLine } from './commit-line.ts'
-import { writeUpdate } from './document-sync.ts'
 import { EditBatch } from './edit-batch.ts'
 import { EventLog } from './event-log.ts'
 import { goneRoom } from './gone.ts'
-import { type FirstWork, graduate } from './graduation.ts'
+import { graduate } from './graduation.ts'
 import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
 import { kernelOfMetadata } from './kernel-wish.ts'
 import { breakerOpen, withDeath } from './memory-breaker.ts'
 import type { Mutation, Mutations } from './mutations.ts'
-import type { DocumentChange, RoomChange, RoomDocument, RoomExecutions, RoomPort } from './parts.ts'
+import type { RoomDocument, RoomExecutions, RoomPort } from './parts.ts'
 import type { Peer } from './peer.ts'
 import { RoomPeers } from './room-peers.ts'
 import { advance, type RoomRecord, updateKernelLife } from './room-record.ts'
@@ -41,6 +39,7 @@ import { readinessOf, summaryOf } from './room-summary.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
 import { mustTakeEdits } from './source-states.ts'
+import { editFrames, isWork, measureCommitted, type WholeChange, workOf } from './whole-change.ts'
 
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
@@ -62,22 +61,6 @@ export interface RoomSurroundings {
   readonly files: FileSurroundings
   /** Reads the room's parts from the store. */
   load(notebookId: NotebookId): RoomParts
-}
-
-/** A document change as the room numbers and tells it. */
-interface RoomEdit {
-  readonly change: DocumentChange
-  readonly by: string
-  /** Several edits made it: what each changed; each has a `doc_seq`. Left out: it is one. */
-  readonly parts?: readonly (readonly CellChange[])[]
-}
-
-/** A change with what the room itself adds to it. */
-export interface WholeChange extends RoomChange {
-  readonly document?: RoomEdit
-  readonly results?: readonly { readonly mutation: Mutation; readonly value: unknown }[]
-  /** Code that this change queues and that belongs to no cell. */
-  readonly code?: string
 }
 
 export class Room implements RoomPort {
@@ -603,49 +586,5 @@ export class Room implements RoomPort {
       kernel.id,
     )
     return row?.consumed_seq ?? 0
-  }
-}
-
-function measureCommitted({ document, events }: WholeChange): void {
-  if (document) measures.documentUpdates += document.parts?.length ?? 1
-  for (const event of events ?? []) {
-    if (event.type === 'execution_finished') measures.finishedExecutions.add(event.execution.status)
-  }
-}
-
-/** Whether a change makes a draft a room: somebody edits, runs or saves. */
-function isWork(change: WholeChange): boolean {
-  if (change.document) return true
-  return (change.events ?? []).some((event) => event.type === 'execution_queued' || event.type === 'saved')
-}
-
-function workOf(change: WholeChange): FirstWork {
-  return { document: change.document?.change ?? null, code: change.code ?? null }
-}
-
-/** The frames that tell edits: one each in the projection's terms, and one Yjs update. `docSeq`: of the last. */
-function editFrames(
-  { change, by, parts }: RoomEdit,
-  docSeq: number,
-  at: number,
-): { cells: Uint8Array[]; update: Uint8Array } {
-  const cells = (seq: number, told: Pick<DocumentChange, 'delta' | 'changes' | 'metadata'>): Uint8Array => {
-    const { delta, changes, metadata } = told
-    const event: TransientEvent = {
-      type: 'cells',
-      doc_seq: seq,
-      by,
-      delta: [...delta],
-      changes: [...changes],
-      ...(metadata ? { metadata } : {}),
-    }
-    return encode({ at, event })
-  }
-  const first = docSeq - (parts?.length ?? 1) + 1
-  return {
-    cells: parts
-      ? parts.map((changes, index) => cells(first + index, { delta: [], changes }))
-      : [cells(docSeq, change)],
-    update: writeUpdate(change.update),
   }
 }
