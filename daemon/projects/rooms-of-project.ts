@@ -169,7 +169,7 @@ export async function startInWorkspace(
       signal,
     }),
   )
-  if (done === 'ran' && room.record.state !== 'active') await markPrepared(workspace.folder)
+  if (done === 'ran' && (standby || room.record.state === 'draft')) await markPrepared(workspace.folder)
   workspace.detail = { ...workspace.detail, fingerprint }
   return { env: own, standby, ...(interpreter === null ? {} : { interpreter }) }
 }

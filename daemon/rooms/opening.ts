@@ -214,6 +214,7 @@ function newRecord(
     keep_alive_ms: null,
     memory_deaths: null,
     launched_kernel: null,
+    lost: null,
     created_at: now,
     touched_at: now,
     ...given,

@@ -33,6 +33,10 @@ export const SourceRecord = z.object({
 })
 export type SourceRecord = z.output<typeof SourceRecord>
 
+/** A kernel that was ended although nobody asked for that. `text`: what went with it, for people; null: nothing. */
+export const Lost = z.object({ kernel_id: z.string(), text: z.string().nullable() })
+export type Lost = z.output<typeof Lost>
+
 export interface RoomRecord {
   readonly notebook_id: NotebookId
   path: string | null
@@ -58,6 +62,8 @@ export interface RoomRecord {
   memory_deaths: MemoryDeaths | null
   /** Kernelspec of the last kernel that came up. */
   launched_kernel: string | null
+  /** While evicted: which kernel was ended, and what went with it. */
+  lost: Lost | null
   created_at: number
   touched_at: number
 }
@@ -82,6 +88,7 @@ const Row = z.object({
   keep_alive_ms: z.number().nullable(),
   memory_deaths: z.string().nullable(),
   launched_kernel: z.string().nullable(),
+  lost: z.string().nullable(),
   created_at: z.number(),
   touched_at: z.number(),
 })
@@ -93,6 +100,7 @@ function parseRow(row: unknown): RoomRecord {
     ephemeral: parsed.ephemeral !== 0,
     memory_deaths:
       parsed.memory_deaths === null ? null : MemoryDeaths.parse(JSON.parse(parsed.memory_deaths)),
+    lost: parsed.lost === null ? null : Lost.parse(JSON.parse(parsed.lost)),
     source: parsed.source ? SourceRecord.parse(decode(parsed.source)) : { state: 'none' },
   }
 }
@@ -140,6 +148,7 @@ export function insertRecord(record: RoomRecord): Statement {
     ephemeral: record.ephemeral ? 1 : 0,
     source: encode(record.source),
     memory_deaths: record.memory_deaths === null ? null : JSON.stringify(record.memory_deaths),
+    lost: record.lost === null ? null : JSON.stringify(record.lost),
   }
   const names = Object.keys(columns)
   return {
@@ -169,14 +178,16 @@ export function updateBinding(record: RoomRecord): Statement {
 
 /** Writes what concerns the life of the room's kernels. */
 export function updateKernelLife(record: RoomRecord): Statement {
-  const { kernel_name, keep_alive_ms, memory_deaths, launched_kernel, notebook_id } = record
+  const { kernel_name, keep_alive_ms, memory_deaths, launched_kernel, lost, notebook_id } = record
   return {
-    sql: `UPDATE rooms SET kernel_name = ?, keep_alive_ms = ?, memory_deaths = ?, launched_kernel = ? WHERE notebook_id = ?`,
+    sql: `UPDATE rooms SET kernel_name = ?, keep_alive_ms = ?, memory_deaths = ?, launched_kernel = ?, lost = ?
+          WHERE notebook_id = ?`,
     values: [
       kernel_name,
       keep_alive_ms,
       memory_deaths === null ? null : JSON.stringify(memory_deaths),
       launched_kernel,
+      lost === null ? null : JSON.stringify(lost),
       notebook_id,
     ],
   }

@@ -34,7 +34,7 @@ import { RoomPeers } from './room-peers.ts'
 import { advance, type RoomRecord, updateKernelLife } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
 import { RoomSource } from './room-source.ts'
-import { isAttachable } from './room-state.ts'
+import { isAttachable, step } from './room-state.ts'
 import { readinessOf, summaryOf } from './room-summary.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
@@ -43,6 +43,8 @@ import { editFrames, isWork, measureCommitted, type WholeChange, workOf } from '
 
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
+
+const KERNEL_STAYED = 'the kernel that was to be ended for its memory is there: nothing was lost with it'
 
 /** How long after the last peer left the document is put to rest: whoever comes back at once finds it as it was. */
 export const REST_AFTER_MS = 1_000
@@ -85,8 +87,6 @@ export class Room implements RoomPort {
   #closed = false
   #told: Readiness
   #lastLeft = 0
-  /** What the next kernel's start is to remind of. */
-  #loss: string | null = null
   #cancelRetry: (() => void) | null = null
   #cancelRest: (() => void) | null = null
   /** Why a kernel that was ended during a fault is gone. */
@@ -125,7 +125,6 @@ export class Room implements RoomPort {
       },
       prepare: async (kernel, signal) => {
         await hooks?.started(this, kernel, signal)
-        this.#tellFresh()
       },
       changed: () => this.#kernelChanged(),
       event: (kernel, event) => {
@@ -153,9 +152,7 @@ export class Room implements RoomPort {
       },
       ranOutOfMemory: (what) => this.#noteOutOfMemory(what),
       started: (kernel) => {
-        if (this.record.launched_kernel === kernel.name || this.fault) return
-        this.record.launched_kernel = kernel.name
-        this.#storeKernelLife()
+        if (!this.fault) this.#hasKernel(kernel)
       },
       settled: () => this.settled(),
     })
@@ -427,10 +424,24 @@ export class Room implements RoomPort {
     return row !== undefined
   }
 
-  /** Tells peers, now and later ones, that something of the runtime is lost; said again when the next kernel starts. */
-  async tellLoss(text: string): Promise<void> {
-    this.#loss = text
-    await this.commit({ statements: [], events: [{ type: 'notice', text }] })
+  /**
+   * Durable, before the kernel is ended although nobody asked for that: until the next one starts the room is `evicted`. `loss`: what
+   * goes with it, told to peers now, and again when the next kernel starts, whatever daemon that is; null: nothing.
+   */
+  async evict(loss: string | null): Promise<void> {
+    const { record, presentKernel } = this
+    if (!presentKernel) return
+    record.lost = { kernel_id: presentKernel.id, text: loss }
+    const steps = record.state === 'active' ? [step(record, 'evicted')] : []
+    await this.commit({
+      statements: [...steps, updateKernelLife(record)],
+      ...(loss === null ? {} : { events: [{ type: 'notice', text: loss }] }),
+    })
+  }
+
+  /** After `evict`: the kernel is not ended after all. */
+  keepsKernel(): void {
+    if (this.presentKernel && !this.fault) this.#hasKernel(this.presentKernel)
   }
 
   /** The kernelspec of the next start; durable. */
@@ -515,12 +526,23 @@ export class Room implements RoomPort {
     this.source.considerHandOff()
   }
 
-  #tellFresh(): void {
-    if (this.#loss === null || this.fault) return
-    const text = `a fresh kernel: ${this.#loss}`
-    this.#loss = null
-    // A failure breaks the line; the rebuild shows the room as it is.
-    this.commit({ statements: [], events: [{ type: 'notice', text }] }).catch(() => {})
+  /** A kernel is there: a room that was evicted is active again, and hears what is not as it was. */
+  #hasKernel({ id, name }: Kernel): void {
+    const { record } = this
+    const { lost } = record
+    if (record.launched_kernel === name && lost === null) return
+    record.launched_kernel = name
+    record.lost = null
+    let notice: string | null = null
+    // The very one that was to go: its daemon died before it could end it.
+    if (lost && lost.text !== null)
+      notice = lost.kernel_id === id ? KERNEL_STAYED : `a fresh kernel: ${lost.text}`
+    const steps = record.state === 'evicted' ? [step(record, 'active')] : []
+    // A failure breaks the line, and the rebuild goes on from what the store has.
+    this.commit({
+      statements: [...steps, updateKernelLife(record)],
+      ...(notice === null ? {} : { events: [{ type: 'notice', text: notice }] }),
+    }).catch(() => {})
   }
 
   #tellReadiness(): void {
@@ -577,7 +599,9 @@ export class Room implements RoomPort {
   resumeKernel(whyGone?: string): void {
     const kernel = this.slot.present
     this.executions.resume(kernel, whyGone)
-    if (kernel) this.slot.listen(this.#consumedSeq(kernel))
+    if (!kernel) return
+    this.slot.listen(this.#consumedSeq(kernel))
+    this.#hasKernel(kernel)
   }
 
   #consumedSeq(kernel: Kernel): number {

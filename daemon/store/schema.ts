@@ -488,4 +488,8 @@ export const migrations: readonly string[] = [
   -- JSON: what tool events that are too old came to ({told, tracked}); NULL: none was forgotten.
   ALTER TABLE ledger_sessions ADD COLUMN forgotten_events TEXT;
   `,
+  `
+  -- JSON {kernel_id, text} while a room is evicted: which kernel was ended, and what went with it, in words.
+  ALTER TABLE rooms ADD COLUMN lost TEXT;
+  `,
 ]

@@ -131,15 +131,26 @@ test('over the line a standby goes, then the idle kernel with variables; outputs
       // The pass that ended it may still be under way; the next finds nothing that may go.
       await bench.projects.memory.pass()
       expect(await bench.projects.memory.pass()).toEqual([])
+      const stateOf = () =>
+        bench.store.get<{ state: string }>('SELECT state FROM rooms WHERE notebook_id = ?', room.id)?.state
+      expect(stateOf()).toBe('evicted')
+      // The daemon dies before somebody comes back: what was lost is remembered.
+      await bench.restart()
+      expect(stateOf()).toBe('evicted')
       const back = await bench.attach(room.id)
       const notices = () =>
         (back.channel.of(FrameType.EVENT) as { event: RoomEvent }[]).flatMap(({ event }) =>
           event.type === 'notice' ? [event.text] : [],
         )
-      expect(await bench.run(room, 'typeof kept')).toContain('undefined')
+      expect(await bench.run(back.room, 'typeof kept')).toContain('undefined')
       expect(notices().at(-1)).toMatch(
         /^a fresh kernel: its kernel was ended because .* its outputs are kept/,
       )
+      expect(stateOf()).toBe('active')
+      const told = notices().length
+      await back.room.slot.end('shutdown', 'the test ends it')
+      await bench.run(back.room, '1')
+      expect(notices()).toHaveLength(told)
     },
     { memory: { look, budget: 300 } },
   )

@@ -106,7 +106,10 @@ test('a room whose change is on its way to the store stays until it is there', a
   const { peer, path } = await unsaved('pending.ipynb')
   await ask(peer, 'save', {})
   fixture.clock.advance(RESIDENT_MS + 1)
-  const committed = room(peer)?.tellLoss('something was lost')
+  const committed = room(peer)?.commit({
+    statements: [],
+    events: [{ type: 'notice', text: 'something was lost' }],
+  })
   const pending = room(peer)?.record
   if (pending) pending.touched_at = 0
   peer.detach('done')

@@ -96,8 +96,7 @@ export class MemoryKeeper implements Headroom {
       const now = this.#candidate(room)
       if (now.rung !== loss.rung || !mayEnd(now)) continue
       try {
-        await this.#end(room, loss)
-        ended.push(loss)
+        if (await this.#end(room, loss)) ended.push(loss)
       } catch (error) {
         this.#options.context.log.warn(
           { room: room.id, reason: messageOf(error) },
@@ -117,16 +116,23 @@ export class MemoryKeeper implements Headroom {
     return ended
   }
 
-  async #end(room: Room, { rung, bytes }: Loss): Promise<void> {
+  /** false: somebody came to it in the last moment. */
+  async #end(room: Room, { rung, bytes }: Loss): Promise<boolean> {
     const { context, standbyEnded } = this.#options
     const reason = `its kernel was ended because kernels used more than ${mebibytes(this.budget)} MiB of memory together`
     context.log.warn({ room: room.id, rung, bytes, budget: this.budget }, reason)
     if (rung === 'variables')
-      await room.tellLoss(
+      await room.evict(
         `${reason}: its variables are gone, its outputs are kept; the next cell starts a fresh kernel`,
       )
+    else if (rung === 'clean') await room.evict(null)
+    if (!mayEnd(this.#candidate(room))) {
+      room.keepsKernel()
+      return false
+    }
     await room.slot.end('shutdown', reason, GRACE_MS)
     if (rung === 'standby') standbyEnded(room.id)
+    return true
   }
 
   #candidate(room: Room): Candidate {
