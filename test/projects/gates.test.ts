@@ -162,3 +162,27 @@ test('an idle kernel is ended after its keep-alive; a standby is nobody’s to b
     expect(standby?.standby).toBe('ready')
     expect(seeded.projects.poolOf(project).pooled).toEqual([standby])
   }))
+
+test('without a measurement nothing is ended and nothing kept from starting; a look that fails is no look', () => {
+  let look = async (): Promise<Snapshot> => {
+    throw new Error('the machine tells nothing')
+  }
+  return withSeeded(
+    async (seeded) => {
+      const { project } = await seeded.add('one', { depth: 1 })
+      const { room, leave } = await worked(seeded, project)
+      leave()
+      await expect(seeded.projects.memory.pass()).rejects.toThrow('tells nothing')
+      expect([seeded.projects.memory.used, seeded.projects.gates.full()]).toEqual([null, false])
+      await seeded.fill(project)
+      expect(seeded.projects.poolOf(project).pooled[0]?.standby).toBe('ready')
+      // The kernels are there and nobody knows how big they are: they are not nothing, and not too much.
+      look = async () => ({ kernels: [{ notebookId: room.id, bytes: null }], total: 0 })
+      expect(await seeded.projects.memory.pass()).toEqual([])
+      look = async () => ({ kernels: [{ notebookId: room.id, bytes: null }], total: 2 ** 40 })
+      expect(await seeded.projects.memory.pass()).toEqual([])
+      expect(room.presentKernel).not.toBeNull()
+    },
+    { memory: { look: () => look(), budget: 2 ** 30 } },
+  )
+})

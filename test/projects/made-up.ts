@@ -17,6 +17,8 @@ export class MadeUpGit extends Git {
   changes: readonly string[] = []
   /** Text of `roomd.json` at every commit; null: there is none. */
   manifest: string | null = null
+  /** Nothing is heard of a source, so that each fetch of it is given up. */
+  silent = false
   readonly #scheduler: Scheduler
 
   constructor(scheduler: Scheduler, deputies: Deputies) {
@@ -34,6 +36,8 @@ export class MadeUpGit extends Git {
     if (['fetch', 'clone', 'reset'].includes(command) && this.#scheduler.random() < this.#scheduler.failing)
       throw new GitError(options.what, { ...done(1), stderr: 'made up' })
     const last = rest.at(-1) ?? ''
+    if (this.silent && last === 'origin')
+      throw new GitError(options.what, { ...done(0), code: null, signal: 'SIGKILL', ended: 'stalled' })
     switch (command) {
       case 'init':
         mkdirSync(last, { recursive: true })

@@ -1,6 +1,11 @@
 /** What a room's kernel is prepared with: the same for one that waits and for one that is asked for, and nothing that nobody wants. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Deputies } from '../../daemon/projects/deputies.ts'
 import type { OwnSettings } from '../../daemon/projects/settings.ts'
+import { gone } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { type Seeded, withSeeded } from './seeded.ts'
 
@@ -63,4 +68,43 @@ test('a standby starts as a kernel does that somebody asks for, and what it was 
     )
     expect(one).toEqual(two)
     expect(Object.keys(one ?? {}).length).toBeGreaterThan(2)
+  }))
+
+test('a program that says nothing for too long, or takes too long, is ended with all that it has started', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'roomd-deputies-'))
+  try {
+    const deputies = new Deputies(join(folder, 'running'))
+    const run = async (code: string, limits: { stallMs?: number; limitMs?: number }) => {
+      let pid = 0
+      const end = await deputies.run('/bin/sh', ['-c', code], {
+        cwd: folder,
+        env: { PATH: process.env.PATH ?? '' },
+        heard: (text) => {
+          pid ||= Number.parseInt(text, 10)
+        },
+        ...limits,
+      })
+      await gone(pid)
+      return end
+    }
+    expect(await run('sleep 600 & echo $!; wait', { stallMs: 300 })).toMatchObject({ ended: 'stalled' })
+    const chatty = 'sleep 600 & echo $!; while :; do echo x; sleep 0.01; done'
+    expect(await run(chatty, { stallMs: 60_000, limitMs: 300 })).toMatchObject({ ended: 'too_long' })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('a fetch that is given up because nothing is heard keeps no claim from its room, and no standby from starting: both may be old', () =>
+  withSeeded(async (seeded) => {
+    const { project, move } = await seeded.add('one', { depth: 1 })
+    seeded.git.silent = true
+    move()
+    await seeded.fill(project)
+    const warm = await seeded.through(seeded.claim(project))
+    const cold = await seeded.through(seeded.claim(project, { skip_warm: true }))
+    for (const claim of [warm, cold]) expect(claim.stale).toContain('nothing was heard')
+    expect(warm).toMatchObject({ claim: 'warm', standby: 'ready' })
+    seeded.git.silent = false
+    expect((await seeded.through(seeded.claim(project))).stale).toBeUndefined()
   }))
