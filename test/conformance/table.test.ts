@@ -28,6 +28,42 @@ test('every scenario has a test or a reason why it has none', () => {
   expect(open).toEqual([])
 })
 
+/** Scenarios of the study of warm rooms, by their letters, and how many there are of each. */
+const numbered = {
+  C: 10,
+  WS: 13,
+  PI: 8,
+  ST: 2,
+  SU: 14,
+  CD: 21,
+  SB: 10,
+  SR: 38,
+  ID: 42,
+  MP: 16,
+  SW: 13,
+  WP: 21,
+  N: 14,
+}
+
+/** `ID10, ID11` and `SU5 to SU13` at the beginning of a row, one by one. */
+function ids(scenario: string): string[] {
+  const begun = /^((?:[A-Z]{1,2}\d+(?:, | to )?)+)/.exec(scenario)?.[1] ?? ''
+  return begun.split(', ').flatMap((part) => {
+    const [first, last = first] = part.trim().split(' to ')
+    const letters = /^[A-Z]*/.exec(first ?? '')?.[0] ?? ''
+    const [from, to] = [first, last].map((id) => Number(id?.slice(letters.length)))
+    return Array.from({ length: (to ?? 0) - (from ?? 0) + 1 }, (_, n) => `${letters}${(from ?? 0) + n}`)
+  })
+}
+
+test('every scenario of the study of warm rooms has its row', () => {
+  const named = new Set(rows.flatMap(({ scenario }) => ids(scenario)))
+  const wanted = Object.entries(numbered).flatMap(([letters, count]) =>
+    Array.from({ length: count }, (_, n) => `${letters}${n + 1}`),
+  )
+  expect(wanted.filter((id) => !named.has(id))).toEqual([])
+})
+
 test('every test that the table names exists', () => {
   const missing = rows.flatMap(({ scenario, where }) =>
     [...where.matchAll(/`(test\/\S+)`((?: “[^”]+”,?)+)/g)].flatMap(([, file = '', quoted = '']) => {

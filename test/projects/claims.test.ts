@@ -96,6 +96,7 @@ test('a pooled room is given with its kernel, and another is made', () =>
     const before = bench.clock.now()
     const claim = await bench.claim(project)
     expect(claim).toMatchObject({ claim: 'warm', standby: 'ready', notebook_id: pooled?.id })
+    expect(bench.store.get('SELECT used_at FROM projects')).toEqual({ used_at: before })
     const { room } = await bench.attach(claim.notebook_id)
     expect(room.record.created_at).toBeGreaterThanOrEqual(before)
     expect(room.presentKernel?.summary().pid).toBe(pid)

@@ -334,24 +334,26 @@ async function withCache(bench: Bench) {
   return { repository, project, cache: project.cache.folder }
 }
 
-test.each([
-  ['missing', (cache: string) => rmSync(cache, { recursive: true })],
+const damages: [string, (cache: string) => void][] = [
+  ['missing', (cache) => rmSync(cache, { recursive: true })],
   [
     'empty',
-    (cache: string) => {
+    (cache) => {
       rmSync(cache, { recursive: true })
       mkdirSync(cache)
     },
   ],
-  ['without a HEAD', (cache: string) => rmSync(join(cache, 'HEAD'))],
+  ['without a HEAD', (cache) => rmSync(join(cache, 'HEAD'))],
   [
     'with broken objects',
-    (cache: string) => {
+    (cache) => {
       rmSync(join(cache, 'objects'), { recursive: true })
       mkdirSync(join(cache, 'objects'))
     },
   ],
-])('a cache that is %s is made anew at the next claim', (_what, damage) =>
+]
+
+test.each(damages)('a cache that is %s is made anew at the next claim', (_what, damage) =>
   withProjects(async (bench) => {
     const { repository, project, cache } = await withCache(bench)
     damage(cache)
