@@ -360,6 +360,18 @@ const table = {
     params: ClaimRoom,
     result: Claim,
   },
+  /**
+   * Gives back the workspace of a room of a project: the notebook can be read from then on, files and commits made in the workspace are
+   * kept in the folder that is answered. `force`: also while somebody is in it.
+   */
+  archive_room: {
+    channel: 'connection',
+    scope: 'owner',
+    gate: 'none',
+    mutates: true,
+    params: z.object({ notebook_id: NotebookId, force: z.boolean().default(false) }).strict(),
+    result: z.object({ notebook_id: NotebookId, kept: z.string().optional() }),
+  },
   pool_status: {
     channel: 'connection',
     scope: 'viewer',

@@ -373,6 +373,19 @@ function projectCommands(program: Command, act: Act): void {
       ),
     )
 
+  command(project, 'archive', 'give back the workspace of a room; its notebook can still be read')
+    .argument('<room>', 'id, unique prefix of one, or path')
+    .option('--force', 'also while somebody is in it')
+    .action((room: string, options: JsonOption & { force?: boolean }) =>
+      act(json(options), async (c) =>
+        (await import('./commands/project.ts')).run(c, {
+          action: 'archive',
+          room,
+          force: options.force === true,
+        }),
+      ),
+    )
+
   command(program, 'pool', 'warm rooms that wait to be claimed').action((options: JsonOption) =>
     act(json(options), async (c) => (await import('./commands/pool.ts')).run(c, {})),
   )

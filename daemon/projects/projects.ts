@@ -17,6 +17,7 @@ import type { RoomRegistry } from '../rooms/registry.ts'
 import type { Room } from '../rooms/room.ts'
 import type { RoomRecord } from '../rooms/room-record.ts'
 import type { Statement, Store } from '../store/store.ts'
+import { clearArchivedLeftovers } from './archive.ts'
 import { Claims } from './claims.ts'
 import type { ProjectsContext } from './context.ts'
 import { Deputies } from './deputies.ts'
@@ -372,6 +373,7 @@ export class Projects implements RoomHooks {
     await clearRetired(this.context, this.tier, this.#retired)
     await removeStrayFolders(this.context)
     this.#retired = []
+    await clearArchivedLeftovers(this.context, this.tier)
     this.#scheduleSweep()
     // Behind everything that waits to be served.
     this.context.clock.after(0, () => void this.#inBackground('warming', () => this.#warmAll()))
@@ -437,6 +439,7 @@ export class Projects implements RoomHooks {
     }
     await this.generic.sweep()
     const left = await retireLeftovers(this.context, this.tier)
+    await clearArchivedLeftovers(this.context, this.tier)
     if (left > 0) this.context.log.info({ left }, 'retired rooms were cleared away')
   }
 

@@ -7,6 +7,7 @@ import type { ConnectionHandler } from '../rooms/connection-requests.ts'
 import type { Mutation } from '../rooms/mutations.ts'
 import type { RoomRegistry } from '../rooms/registry.ts'
 import type { RequestContext } from '../rooms/seam.ts'
+import { archiveRoom, bundleOf } from './archive.ts'
 import type { Project } from './project.ts'
 import type { Projects } from './projects.ts'
 import type { OwnSettings } from './settings.ts'
@@ -20,6 +21,7 @@ type ProjectMethod =
   | 'trust_project'
   | 'remove_project'
   | 'claim_room'
+  | 'archive_room'
   | 'pool_status'
 
 type Handlers = { readonly [M in ProjectMethod]: ConnectionHandler<M> }
@@ -52,6 +54,12 @@ function handlersOf(projects: Projects): Handlers {
         const project = await findProject(projects, name)
         const summary = project.summary()
         return { project: summary, rooms: await projects.remove(project) }
+      }),
+
+    archive_room: (rooms, { notebook_id, force }, context) =>
+      once(rooms, 'archive_room', context, async () => {
+        const kept = await archiveRoom(projects.context, projects.tier, notebook_id, force)
+        return { notebook_id, ...(kept === null ? {} : { kept }) }
       }),
 
     claim_room: (rooms, args, context) => claimRoom(projects, rooms, args, context),
@@ -145,9 +153,11 @@ async function describe(projects: Projects, project: Project): Promise<MethodRes
     )
     if (!room || ['warming', 'pooled', 'discarded'].includes(room.state)) return []
     const { branch, folder } = workspace
+    const bundle = bundleOf(context.places.kept(workspace.notebookId))
+    const from = room.state !== 'archived' ? folder : existsSync(bundle) ? bundle : null
     const fetch =
-      record.source.kind === 'local' && branch !== null
-        ? `git -C ${shellWord(record.source.folder)} fetch ${shellWord(folder)} ${branch}:${branch}`
+      record.source.kind === 'local' && branch !== null && from !== null
+        ? `git -C ${shellWord(record.source.folder)} fetch ${shellWord(from)} ${branch}:${branch}`
         : null
     return [
       {

@@ -291,10 +291,19 @@ export class Tier {
     }
   }
 
-  /** Folder and rows of a discarded room. Returns where files of a user are now. */
-  async clear(notebookId: NotebookId, folder: string, project: ProjectId | null): Promise<string | null> {
+  /**
+   * Folder and rows of a discarded room, or the folder of an archived one. Returns where files of a user are now; `keeping`: something
+   * else of it was put there already.
+   */
+  async clear(
+    notebookId: NotebookId,
+    folder: string,
+    project: ProjectId | null,
+    keeping = false,
+  ): Promise<string | null> {
     const { places, store, log } = this.#context
-    const kept = await keepUserFiles(folder, places.kept(notebookId))
+    const files = await keepUserFiles(folder, places.kept(notebookId))
+    const kept = files ?? (keeping ? places.kept(notebookId) : null)
     if (kept !== null) noteKept(kept, project)
     if (kept !== null) log.info({ room: notebookId, kept }, 'files of a user were kept')
     await removeFolder(folder)

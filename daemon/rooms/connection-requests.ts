@@ -29,6 +29,7 @@ type ProjectsOwn =
   | 'trust_project'
   | 'remove_project'
   | 'claim_room'
+  | 'archive_room'
   | 'pool_status'
 
 export type ConnectionHandler<M extends ConnectionMethod> = (

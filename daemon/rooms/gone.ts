@@ -11,3 +11,12 @@ export function goneRoom({ hooks }: Pick<RoomsContext, 'hooks'>, notebookId: Not
     { next: why ? { tool: 'list_projects', arguments: {} } : { tool: 'list_notebooks', arguments: {} } },
   )
 }
+
+/** `what` it does not do any more, such as "takes no edits". */
+export function archivedRoom(notebookId: NotebookId, what: string): RoomdError {
+  return new RoomdError(
+    'notebook_unavailable',
+    `room ${notebookId} is archived and ${what}: its workspace was given back. It can be read; claim another room of the project to go on`,
+    { next: { tool: 'list_projects', arguments: {} } },
+  )
+}

@@ -136,7 +136,7 @@ export const UNFINISHED = "(kind = 'in-place' AND path IS NULL)"
 export function recentRecords(store: Store, limit: number): RoomRecord[] {
   return store
     .all(
-      `SELECT * FROM rooms WHERE state NOT IN (${UNCLAIMED}, 'draft') AND NOT ${UNFINISHED} ORDER BY touched_at DESC LIMIT ?`,
+      `SELECT * FROM rooms WHERE state NOT IN (${UNCLAIMED}, 'draft', 'archived') AND NOT ${UNFINISHED} ORDER BY touched_at DESC LIMIT ?`,
       limit,
     )
     .map(parseRow)

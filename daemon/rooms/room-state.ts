@@ -3,6 +3,9 @@
  * a statement of the transaction that holds everything that belongs to it, guarded by the state and generation it starts from; which
  * steps there are is also held by triggers of the store, so that nothing else can be committed.
  *
+ * `evicted`: its kernel was taken for its memory; `active` again when the next one starts. `archived`: its workspace was given back; it
+ * can be read.
+ *
  * Standalone and in-place rooms are born `active`. `warming`, `pooled` and `draft` hold no work and are in no list.
  */
 import type { Statement } from '../store/store.ts'
@@ -28,14 +31,14 @@ export const stateSteps: Readonly<Record<RoomState, readonly RoomState[]>> = {
   discarded: [],
 }
 
-/** In lists: somebody's work. */
+/** In lists: somebody's work that goes on. */
 export function isListed(state: RoomState): boolean {
-  return state === 'active' || state === 'evicted' || state === 'archived'
+  return state === 'active' || state === 'evicted'
 }
 
 /** May be attached to by who knows its id. */
 export function isAttachable(state: RoomState): boolean {
-  return state === 'draft' || isListed(state)
+  return state === 'draft' || state === 'archived' || isListed(state)
 }
 
 /** What a record needs for a step. */

@@ -22,7 +22,7 @@ import { attachPeer, showAgain } from './attaching.ts'
 import { CommitLine } from './commit-line.ts'
 import { EditBatch } from './edit-batch.ts'
 import { EventLog } from './event-log.ts'
-import { goneRoom } from './gone.ts'
+import { archivedRoom, goneRoom } from './gone.ts'
 import { graduate } from './graduation.ts'
 import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
 import { kernelOfMetadata } from './kernel-wish.ts'
@@ -112,6 +112,7 @@ export class Room implements RoomPort {
       clock,
       kernels,
       startRequest: async (wanted, signal) => {
+        this.#mustHaveWorkspace()
         this.mustNotHaveTripped()
         const chosen = await kernels.choose(this.#wantedKernel(wanted))
         const own = await hooks?.starting(this, chosen.name, signal)
@@ -373,6 +374,7 @@ export class Room implements RoomPort {
   /** The mutate gate: throws what closes it. */
   mustMutate(): void {
     if (this.fault) throw this.fault
+    if (this.record.state === 'archived') throw archivedRoom(this.id, 'takes no edits')
     mustTakeEdits(this.record.source)
   }
 
@@ -381,6 +383,7 @@ export class Room implements RoomPort {
    * queued execution already takes the place of what its cell showed.
    */
   async mustHaveKernelspec(): Promise<void> {
+    this.#mustHaveWorkspace()
     this.surroundings.context.hooks?.mayStart(this.record)
     if (this.slot.runtime === 'ready' || this.slot.runtime === 'launching') return
     this.mustNotHaveTripped()
@@ -491,6 +494,10 @@ export class Room implements RoomPort {
   }
 
   // --- within --------------------------------------------------------------------------------------------------------
+
+  #mustHaveWorkspace(): void {
+    if (this.record.state === 'archived') throw archivedRoom(this.id, 'runs nothing')
+  }
 
   #wantedKernel(name: string | undefined): { name?: string; language?: string } {
     const asked = name ?? this.record.kernel_name

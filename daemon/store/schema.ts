@@ -492,4 +492,13 @@ export const migrations: readonly string[] = [
   -- JSON {kernel_id, text} while a room is evicted: which kernel was ended, and what went with it, in words.
   ALTER TABLE rooms ADD COLUMN lost TEXT;
   `,
+  `
+  -- Nor is a room worked in that was archived.
+  CREATE TRIGGER no_edit_in_archive BEFORE INSERT ON doc_updates
+  WHEN (SELECT state FROM rooms WHERE notebook_id = NEW.notebook_id) = 'archived'
+  BEGIN SELECT RAISE(ABORT, 'a room is edited that is archived'); END;
+  CREATE TRIGGER no_execution_in_archive BEFORE INSERT ON executions
+  WHEN (SELECT state FROM rooms WHERE notebook_id = NEW.notebook_id) = 'archived'
+  BEGIN SELECT RAISE(ABORT, 'something runs in a room that is archived'); END;
+  `,
 ]

@@ -32,6 +32,7 @@ const valid: Record<string, unknown> = {
   get_project: { project: 'p' },
   trust_project: { project: 'p' },
   remove_project: { project: 'p' },
+  archive_room: { notebook_id: uuid },
   claim_room: { project: 'p', interactive: false },
   shutdown: { boot_id: bootId },
   create_token: { scope: 'viewer' },

@@ -1,10 +1,11 @@
-/** `roomd project add|list|show|trust|remove|claim`: repositories whose rooms are made ahead of need. */
+/** `roomd project add|list|show|trust|remove|claim|archive`: repositories whose rooms are made ahead of need. */
 import { existsSync } from 'node:fs'
 import { resolve, sep } from 'node:path'
 import type { MethodResult } from '../../../protocol/methods.ts'
 import type { Claim, ProjectSummary } from '../../../protocol/projects.ts'
 import type { CommandContext, CommandRun } from '../command.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
+import { findRoom } from '../room-argument.ts'
 import { withDaemon } from '../session.ts'
 import { counted, shortPath } from '../show/readable.ts'
 import { printTable } from '../show/table.ts'
@@ -27,6 +28,7 @@ export type ProjectAction =
   | { readonly action: 'show'; readonly project: string }
   | { readonly action: 'trust'; readonly project: string; readonly trusted: boolean }
   | { readonly action: 'remove'; readonly project: string }
+  | { readonly action: 'archive'; readonly room: string; readonly force: boolean }
   | {
       readonly action: 'claim'
       readonly project: string
@@ -48,6 +50,8 @@ export const run: CommandRun<ProjectAction> = (context, args) => {
       return trust(context, args)
     case 'remove':
       return remove(context, args.project)
+    case 'archive':
+      return archive(context, args)
     case 'claim':
       return claim(context, args)
   }
@@ -181,6 +185,24 @@ async function remove(context: CommandContext, name: string): Promise<ExitCode> 
   else {
     const stay = rooms === 0 ? '' : `; ${counted(rooms, 'room')} with work and their workspaces stay`
     terminal.line(`removed ${project.name}${stay}`)
+  }
+  return ExitCode.done
+}
+
+async function archive(
+  context: CommandContext,
+  args: Extract<ProjectAction, { action: 'archive' }>,
+): Promise<ExitCode> {
+  const { terminal } = context
+  const archived = await withDaemon(context, async (client) => {
+    const { notebook_id } = await findRoom(context, client, args.room)
+    return client.call('archive_room', { notebook_id, force: args.force })
+  })
+  if (terminal.json) terminal.result(archived)
+  else {
+    terminal.line(`archived ${archived.notebook_id}: its workspace is given back, its notebook can be read`)
+    if (archived.kept !== undefined)
+      terminal.line(`files and commits made there are kept in ${archived.kept}`)
   }
   return ExitCode.done
 }
