@@ -6,8 +6,15 @@
  * message (a value it corrected) counts.
  */
 import { decode, encode } from '../../../protocol/codec.ts'
-import { COMM_INLINE, COMM_VALUE_MAX, type CommId, type CommView } from '../../../protocol/comms.ts'
+import {
+  COMM_INLINE,
+  COMM_VALUE_MAX,
+  type CommId,
+  type CommView,
+  putBuffers,
+} from '../../../protocol/comms.ts'
 import type { ExecutionId } from '../../../protocol/ids.ts'
+import { isRecord } from '../messages.ts'
 
 /** What of a comm is not its state; stored as one row. */
 export interface CommBody {
@@ -162,4 +169,16 @@ function inlineOf(
     else state.push([name, decode(encoded)])
   }
   return { state: Object.fromEntries(state), omitted }
+}
+
+/** State with its buffers in place, the other data, and buffers that are no part of the state. */
+export function splitState(
+  data: Record<string, unknown>,
+  buffers: readonly Uint8Array[],
+): { state: Record<string, unknown> | null; rest: Record<string, unknown>; loose: Uint8Array[] } {
+  const { state, buffer_paths, ...rest } = data
+  if (!isRecord(state)) return { state: null, rest: data, loose: buffers.map((buffer) => buffer.slice()) }
+  const count = Array.isArray(buffer_paths) ? buffer_paths.length : 0
+  const loose = buffers.slice(count).map((buffer) => buffer.slice())
+  return { state: putBuffers(state, buffer_paths, buffers), rest, loose }
 }

@@ -102,10 +102,14 @@ export function readComms(store: Store, notebookId: NotebookId): StoredComm[] {
     .map((row) => ({ ...row, body: decode(row.body) as CommBody }))
 }
 
-export function readState(
-  store: Store,
-  notebookId: NotebookId,
-): { comm_id: CommId; name: string; value: Uint8Array }[] {
+/** One value of a comm's state, encoded. */
+export interface StateRow {
+  readonly comm_id: CommId
+  readonly name: string
+  readonly value: Uint8Array
+}
+
+export function readState(store: Store, notebookId: NotebookId): StateRow[] {
   return store.all('SELECT comm_id, name, value FROM comm_state WHERE notebook_id = ?', notebookId)
 }
 
