@@ -1,6 +1,6 @@
 /**
- * Claims, cancels, warming, sweeps, leases, trust and removal at once, in orders that seeds give. `ROOMD_TEST_ROUNDS` sets how many;
- * `ROOMD_TEST_SEED` tries one again.
+ * Claims, cancels, warming, sweeps, leases, visits, deaths of kernels, trust and removal at once, in orders that seeds give.
+ * `ROOMD_TEST_ROUNDS` sets how many; `ROOMD_TEST_SEED` tries one again.
  */
 import { expect, test } from 'vitest'
 import { LEASE_MS } from '../../daemon/projects/drafts.ts'
@@ -49,10 +49,12 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
     if (what < 0.5) begin(claims.claim(random))
     else if (what < 0.62) claims.cancelOne(random)
     else if (what < 0.7) begin(projects.sweep())
-    else if (what < 0.76) move()
-    else if (what < 0.82) clock.advance(random() < 0.5 ? LEASE_MS : 1_000)
+    else if (what < 0.75) move()
+    else if (what < 0.81) clock.advance(random() < 0.5 ? LEASE_MS : 1_000)
     else if (what < 0.88) begin(projects.change(project, { ...project.record.own, setup: [] }))
-    else if (what < 0.92) begin(projects.trust(project, random() < 0.5))
+    else if (what < 0.91) begin(projects.trust(project, random() < 0.5))
+    else if (what < 0.94) killOne(seeded, random)
+    else if (what < 0.98) begin(claims.visit(random))
     else projects.poolOf(project).ensure()
     for (let steps = Math.floor(random() * 8); steps > 0; steps--) {
       await seeded.quiet()
@@ -62,6 +64,11 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
   await seeded.through(Promise.all(waiting))
   waiting = []
   expect(seeded.faults).toEqual([])
+  // What was made up to fail may fail; nothing fails because two wanted one place.
+  const refused = seeded.events.filter(
+    (event) => event.type === 'project_warm_failed' && event.reason.includes('could not be written'),
+  )
+  expect(refused).toEqual([])
 
   // Claims that were called off hold nothing; each that was not has a room of its own.
   const given = claims.given.map(({ notebook_id }) => notebook_id)
@@ -85,11 +92,19 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
   const known = new Set<string>(rows.map(({ notebook_id }) => notebook_id))
   expect([...seeded.kernels.alive].filter(({ notebookId }) => !known.has(notebookId))).toEqual([])
 
+  // What somebody worked in stays, and nothing else.
   await seeded.through(projects.remove(project))
-  expect(store.all('SELECT notebook_id FROM rooms')).toEqual([])
-  expect(seeded.workspaces()).toEqual([])
-  expect(seeded.kernels.alive.size).toBe(0)
+  const left = store.all<{ notebook_id: string; state: string }>('SELECT notebook_id, state FROM rooms')
+  expect(left.filter(({ state }) => state !== 'active')).toEqual([])
+  expect(seeded.workspaces()).toEqual(left.map(({ notebook_id }) => notebook_id).sort())
+  const worked = new Set<string>(left.map(({ notebook_id }) => notebook_id))
+  expect([...seeded.kernels.alive].filter(({ notebookId }) => !worked.has(notebookId))).toEqual([])
   expect(seeded.faults).toEqual([])
+}
+
+function killOne({ kernels }: Seeded, random: () => number): void {
+  const alive = [...kernels.alive]
+  alive[Math.floor(random() * alive.length)]?.die()
 }
 
 /** Claims of three clients, some of which go away. */
@@ -142,6 +157,20 @@ class Claiming {
       throw error
     } finally {
       this.#open.delete(calling)
+    }
+  }
+
+  /** Somebody comes to a room that was given, works in it or not, and leaves. */
+  async visit(random: () => number): Promise<void> {
+    const claim = this.given[Math.floor(random() * this.given.length)]
+    if (!claim) return
+    const working = random() < 0.5
+    const { room, leave } = await this.#seeded.attach(claim.notebook_id)
+    await this.#seeded.scheduler.hold('a visit')
+    try {
+      if (working) await this.#seeded.edit(room, 'work')
+    } finally {
+      leave()
     }
   }
 
