@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -16,6 +17,7 @@ import { expect, test } from 'vitest'
 import { LEASE_MS } from '../../daemon/projects/drafts.ts'
 import { findSource } from '../../daemon/projects/source.ts'
 import { RoomdError } from '../../protocol/errors.ts'
+import { needs } from '../support/machine.ts'
 import { until } from '../support/until.ts'
 import { type Bench, withProjects } from './fixture.ts'
 import { picture, Repository } from './repository.ts'
@@ -229,25 +231,51 @@ test('submodules come from the user’s checkout once the project is trusted, an
     expect(readFileSync(join(after.workspace, 'libs/one/lib.txt'), 'utf8')).toBe('library\n')
   }))
 
-test('files kept in Git LFS are said to be pointers where git-lfs is not installed', (context) => {
-  const lfs = (() => {
-    try {
-      execFileSync('git', ['lfs', 'version'], { stdio: 'ignore' })
-      return true
-    } catch {
-      return false
-    }
-  })()
-  if (lfs) return context.skip('git-lfs is installed')
-  return withProjects(async (bench) => {
+test('files kept in Git LFS are said to be pointers where git-lfs is not installed, and how many', () =>
+  withProjects(async (bench) => {
+    // A machine with git and nothing else.
+    const programs = join(bench.home.work, 'programs')
+    mkdirSync(programs)
+    symlinkSync(
+      execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim(),
+      join(programs, 'git'),
+    )
+    bench.home.env.PATH = programs
     const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n'
     const repository = bench.repository({
-      '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n',
-      'x.bin': pointer,
+      'deep/er/.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n',
+      'deep/er/x.bin': pointer,
+      'deep/er/y.bin': pointer,
+      'x.bin': 'plain\n',
     })
     const claim = await bench.claim(await bench.add(repository), cold)
-    expect(claim.notes.join()).toContain('git-lfs is not installed')
-    expect(readFileSync(join(claim.workspace, 'x.bin'), 'utf8')).toBe(pointer)
+    expect(claim.notes).toEqual([
+      `2 files are Git LFS pointers, not their content: git-lfs is not installed; install it, then run "git lfs pull" in ${claim.workspace}`,
+    ])
+    expect(readFileSync(join(claim.workspace, 'deep/er/x.bin'), 'utf8')).toBe(pointer)
+  }))
+
+test('files kept in Git LFS have their content before anything is set up, also after a move; one that nobody has is said', (context) => {
+  needs(context, 'git-lfs')
+  return withProjects(async (bench) => {
+    const repository = bench.repository({ 'a.txt': 'a\n' })
+    repository.git('lfs', 'install', '--local')
+    repository.commit({ '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n', 'x.bin': 'one\n' })
+    expect(repository.git('show', 'HEAD:x.bin')).toContain('git-lfs')
+    const setup = ['cat x.bin > seen-by-setup.txt']
+    const project = await bench.add(repository, { depth: 1, setup })
+    await bench.pooled(project)
+    const [pooled] = bench.projects.poolOf(project).pooled
+    const folder = pooled?.workspace.folder ?? ''
+    expect(readFileSync(join(folder, 'seen-by-setup.txt'), 'utf8')).toBe('one\n')
+    repository.commit({ 'x.bin': 'two\n' })
+    const claim = await bench.claim(project)
+    expect(claim).toMatchObject({ claim: 'warm', workspace: folder, notes: [] })
+    expect(readFileSync(join(folder, 'x.bin'), 'utf8')).toBe('two\n')
+    // Its objects are gone, and there is no remote that had them.
+    rmSync(join(repository.folder, '.git', 'lfs'), { recursive: true })
+    const without = await bench.claim(project, cold)
+    expect(without.notes.join()).toMatch(/^1 file is a Git LFS pointer, not its content: /)
   })
 })
 

@@ -17,6 +17,7 @@ const checks = {
   jupyter_client: () => imports('jupyter_client'),
   'Jupyter Server': () => imports('jupyter_server'),
   openssl: () => spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0,
+  'git-lfs': () => spawnSync('git', ['lfs', 'version'], { stdio: 'ignore' }).status === 0,
   Chromium: () => ['/usr/bin/chromium', '/usr/bin/chromium-browser'].some((path) => existsSync(path)),
 } as const
 

@@ -19,6 +19,13 @@ export interface LocalLook {
   readonly signal?: AbortSignal | undefined
 }
 
+/** A file kept in Git LFS counts as changed where git-lfs is not there to tell; it is no reason to fail. */
+const lfsMayBeMissing = {
+  GIT_CONFIG_COUNT: '1',
+  GIT_CONFIG_KEY_0: 'filter.lfs.required',
+  GIT_CONFIG_VALUE_0: 'false',
+}
+
 /**
  * How many files of the working copy differ from the commit or are new; ignored ones do not count. It may run beside anything else in
  * the cache.
@@ -28,7 +35,10 @@ export async function countUncommitted(look: LocalLook): Promise<number> {
   return withIndex(look, async (env) => {
     const out = await look.git.run(
       ['status', '--porcelain=v1', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=all'],
-      { ...options(look, env), what: `${look.source.folder} could not be looked at` },
+      {
+        ...options(look, { ...env, ...lfsMayBeMissing }),
+        what: `${look.source.folder} could not be looked at`,
+      },
     )
     return out.split('\0').filter((entry) => entry !== '').length
   })

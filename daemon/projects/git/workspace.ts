@@ -14,7 +14,7 @@ import { type Advance, giveObjects, writeRef } from './advance.ts'
 import { type Cache, quoted } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
-import { fillLfs } from './lfs.ts'
+import { fillLfs, mayTouchLfs, WITHOUT_LFS } from './lfs.ts'
 import { fillSubmodules } from './submodules.ts'
 
 /** Our own files of a workspace, inside its git folder so that no commit can hold them. */
@@ -75,7 +75,7 @@ async function clone(request: WorkspaceRequest): Promise<string[]> {
     cwd: folder,
     what,
     signal,
-    env: { GIT_LFS_SKIP_SMUDGE: '1' },
+    env: WITHOUT_LFS,
   })
   await mkdir(ownFolder(folder), { recursive: true, mode: 0o700 })
   return await fill(request)
@@ -103,8 +103,9 @@ export async function moveWorkspace(request: WorkspaceRequest, advance: Advance 
     cwd: folder,
     what,
     signal,
-    env: { GIT_LFS_SKIP_SMUDGE: '1' },
+    env: WITHOUT_LFS,
   })
+  if (advance && !mayTouchLfs(folder, advance)) return fillSubmodules(request)
   return await fill(request)
 }
 
