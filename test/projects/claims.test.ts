@@ -2,14 +2,11 @@
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test as one } from 'vitest'
-import { NotebookId } from '../../protocol/ids.ts'
 import { until } from '../support/until.ts'
 import { withProjects } from './fixture.ts'
 
 /** Each has a home of its own, and waits for processes most of the time: they run side by side. */
 const test = one.concurrent
-
-const idOf = (text: string) => NotebookId.parse(text)
 
 async function refusal(work: Promise<unknown>): Promise<{ code: unknown; message: string }> {
   const error = (await work.then(
@@ -55,17 +52,6 @@ test('with an empty pool a room is made at once, hidden until somebody works in 
     const { room } = await bench.attach(claim.notebook_id)
     await until('the kernel', () => room.presentKernel !== null, { timeout: 30_000 })
     expect(await bench.run(room, 'process.cwd()')).toContain(claim.notebook_id)
-  }))
-
-test('the row of a cold claim is hidden while it clones', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository())
-    let during: string[] = []
-    bench.steps.before = (name) => {
-      if (name === 'clone') during = bench.states()
-    }
-    await bench.claim(project)
-    expect(during).toEqual(['warming'])
   }))
 
 test('a claim whose clone fails is refused with the reason, and leaves no row and no folder; the project counts as used', () =>
@@ -178,84 +164,6 @@ test('claim, work, claim again: another room, and both are usable', () =>
     const other = await bench.attach(second.notebook_id)
     expect(await bench.run(other.room, '1')).toBe('done 1')
     expect(await bench.run(room, '2')).toBe('done 2')
-  }))
-
-test('an own draft is given again to interactive claims of the same client instance, and to nobody else', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository())
-    const first = await bench.claim(project, { interactive: true })
-    const again = await bench.claim(project, { interactive: true })
-    expect(again).toMatchObject({ claim: 'draft', notebook_id: first.notebook_id })
-    const other = await bench.claim(project, { interactive: true }, { owner: 'client-two' })
-    const agent = await bench.claim(project)
-    const excluded = await bench.claim(project, { interactive: true, exclude: [idOf(first.notebook_id)] })
-    const fresh = await bench.claim(project, { interactive: true, skip_warm: true })
-    const settings = await bench.claim(project, {
-      interactive: true,
-      settings: { include_uncommitted: true },
-    })
-    const ids = [other, agent, excluded, fresh, settings].map(({ notebook_id }) => notebook_id)
-    expect(new Set([...ids, first.notebook_id]).size).toBe(6)
-    // An agent’s room is no draft for the person at the same client.
-    expect((await bench.claim(project, { interactive: true })).notebook_id).not.toBe(agent.notebook_id)
-    // The draft itself is as it was, and whose it was.
-    const row = bench.store.get(
-      'SELECT state, owner FROM rooms JOIN workspaces USING (notebook_id) WHERE notebook_id = ?',
-      first.notebook_id,
-    )
-    expect(row).toEqual({ state: 'draft', owner: 'client-one' })
-  }))
-
-test('an own draft is given without waiting for a warming', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository())
-    const draft = await bench.claim(project, { interactive: true })
-    let open: () => void = () => {}
-    const held = new Promise<void>((resolve) => {
-      open = resolve
-    })
-    bench.steps.before = (name) => (name === 'warm: row' ? held : undefined)
-    project.record.own = { ...project.record.own, depth: 1 }
-    bench.projects.poolOf(project).ensure()
-    const again = await bench.claim(project, { interactive: true })
-    expect(again).toMatchObject({ claim: 'draft', notebook_id: draft.notebook_id })
-    open()
-  }))
-
-test('a draft whose kernel was chosen by somebody is not given again', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository())
-    const draft = await bench.claim(project, { interactive: true })
-    const { room } = await bench.attach(draft.notebook_id)
-    const writing = room.chooseKernel('another')
-    const claim = await bench.claim(project, { interactive: true })
-    await writing
-    expect(claim.notebook_id).not.toBe(draft.notebook_id)
-  }))
-
-test('a claim that waits in line when its asker goes away never begins', () =>
-  withProjects(async (bench) => {
-    const project = await bench.add(bench.repository())
-    let open: () => void = () => {}
-    const held = new Promise<void>((resolve) => {
-      open = resolve
-    })
-    let clones = 0
-    bench.steps.before = (name) => {
-      if (name !== 'clone') return
-      clones++
-      return held
-    }
-    const first = bench.claim(project)
-    await until('the first claim to clone', () => clones === 1)
-    const gone = new AbortController()
-    const second = bench.claim(project, {}, { signal: gone.signal })
-    gone.abort(new Error('gone'))
-    expect((await refusal(second)).message).toBe('gone')
-    open()
-    await first
-    expect(clones).toBe(1)
-    expect(bench.states()).toEqual(['draft'])
   }))
 
 test('no step of anything leaves a room without its folder, or a folder without its room', () =>
