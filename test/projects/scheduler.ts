@@ -56,6 +56,11 @@ export class Scheduler implements Steps {
     this.#go(at)
   }
 
+  /** What is held is never let go: the process that waited is dead. */
+  forget(): void {
+    this.#held.length = 0
+  }
+
   /** Holds nothing any more. */
   open(): void {
     this.holds = () => false

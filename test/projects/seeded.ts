@@ -252,6 +252,7 @@ export async function withSeeded(
     async restart() {
       await store.settled()
       end()
+      scheduler.forget()
       await store.settled()
       running = await seeded.through(start())
     },

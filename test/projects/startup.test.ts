@@ -2,7 +2,9 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { archiveRoom } from '../../daemon/projects/archive.ts'
 import type { Project } from '../../daemon/projects/project.ts'
+import { NotebookId } from '../../protocol/ids.ts'
 import { until } from '../support/until.ts'
 import { type Seeded, withSeeded } from './seeded.ts'
 
@@ -146,4 +148,22 @@ test('a start ends no kernel where nobody’s is left, and one that cannot be en
     expect(seeded.kernels.of(second?.id ?? '')).toBeUndefined()
     expect(seeded.states()).toEqual(['active'])
     expect(await listed(seeded)).toEqual([mine])
+  }))
+
+test('the kernel of a room that was archived is ended, pinned or not, and by the next daemon if this one dies before', () =>
+  withSeeded(async (seeded) => {
+    const { project } = await seeded.add('one')
+    const [done, cut] = [await worked(seeded, project), await worked(seeded, project)]
+    for (const id of [done, cut]) await (await seeded.rooms.byId(NotebookId.parse(id))).keepKernel(-1)
+    const archive = (id: string) =>
+      archiveRoom(seeded.projects.context, seeded.projects.tier, NotebookId.parse(id), false)
+    await seeded.through(archive(done))
+    expect(seeded.kernels.of(done)).toBeUndefined()
+    archive(cut).catch(() => undefined) // its daemon dies
+    await heldAt(seeded, 'kernel end')
+    expect(seeded.kernels.of(cut)).toBeDefined()
+    await seeded.restart()
+    expect(seeded.kernels.alive.size).toBe(0)
+    expect(seeded.states()).toEqual(['archived', 'archived'])
+    expect(seeded.workspaces()).toEqual([])
   }))
