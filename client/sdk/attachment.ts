@@ -109,15 +109,19 @@ export class RoomAttachment {
       return
     }
     if (type !== FrameType.OPENED) {
+      // The room was loading, and is there.
+      if (type === FrameType.READINESS) this.#everOpen = true
       if (this.#open) handlers.value(type, payload)
       return
     }
     if (this.#open) return
+    const opened = Opened.parse(decode(payload))
     this.#open = true
-    this.#everOpen = true
+    // Of a room that is loading only the beginning is known to be there.
+    if (opened.readiness.source.state !== 'loading') this.#everOpen = true
     this.#needed()
     backoff.up(clock.now())
-    handlers.opened(Opened.parse(decode(payload)), channel, link)
+    handlers.opened(opened, channel, link)
   }
 
   #closed(close: Close, link: Link): void {

@@ -180,12 +180,11 @@ export class RoomSession extends Emitter<RoomEvents> {
   #nextOpen(): Open {
     const { open } = this.#options
     const { eventSeq: event_seq, docSeq: doc_seq } = this.mirror
+    // Of a room that was still loading nothing need be left: it is opened as it was the first time.
+    if (!this.#state || (this.#completing === 'first' && this.#state.source.state === 'loading')) return open
     // Asked again before the first picture was complete: there is nothing to resume from.
-    if (!this.#state || this.#completing === 'first') {
-      return this.#state
-        ? { ...open, target: { notebook_id: this.#state.notebook_id }, mode: 'attach' }
-        : open
-    }
+    if (this.#completing === 'first')
+      return { ...open, target: { notebook_id: this.#state.notebook_id }, mode: 'attach' }
     return reopen(open, this.#state.notebook_id, { event_seq, doc_seq })
   }
 

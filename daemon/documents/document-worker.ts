@@ -8,24 +8,27 @@ import { Worker } from 'node:worker_threads'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
 import { programFile } from '../../protocol/programs.ts'
-import { asSeed, foundingUpdate, type SlicedUpdate } from './founding-update.ts'
 import { type FileCell, type NotebookFile, readNotebook } from './ipynb/read.ts'
 import { type WriteRequest, type Written, writeNotebook } from './ipynb/write.ts'
+import type { FilePart, FileRequest, StoredPart } from './large-documents.ts'
 import type { CellSeed } from './layout.ts'
 import { type MergedFile, type MergeRequest, mergeFile } from './merge/merge-file.ts'
 import { sizeOf } from './size.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
 
 /** Files up to this many bytes take the main thread a few milliseconds. */
-const INLINE_BYTES = 128 * 1024
+export const INLINE_BYTES = 128 * 1024
 
 interface Answer {
   readonly message: FromWorker
   readonly cells: FileCell[]
 }
 
+type TakePart = (part: FilePart | StoredPart) => void
+
 interface Waiting {
   readonly cells: FileCell[]
+  readonly take: TakePart
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: RoomdError) => void
 }
@@ -46,30 +49,28 @@ export class DocumentWorker {
   async read(bytes: Uint8Array, path: string, ids: readonly CellId[] | null = null): Promise<NotebookFile> {
     if (bytes.length <= INLINE_BYTES) return readNotebook(bytes, path, ids)
     const { message, cells } = await this.#ask((worker, id) =>
-      post(worker, { id, kind: 'read', bytes, path, ids, founding: false }),
+      post(worker, { id, kind: 'read', bytes, path, ids }),
     )
     if (message.kind !== 'read') throw unexpected(message)
     return { ...message.file, cells }
   }
 
-  /** `readNotebook`, and the update of the new document that the file becomes. */
-  async found(bytes: Uint8Array, path: string): Promise<{ file: NotebookFile; founding: SlicedUpdate }> {
-    if (bytes.length <= INLINE_BYTES) {
-      const file = readNotebook(bytes, path)
-      return { file, founding: foundingUpdate(asSeed(file)) }
-    }
-    const { message, cells } = await this.#ask((worker, id) =>
-      post(worker, { id, kind: 'read', bytes, path, ids: null, founding: true }),
-    )
-    if (message.kind !== 'read' || message.founding === null) throw unexpected(message)
-    return { file: { ...message.file, cells }, founding: message.founding }
+  /**
+   * Reads a large file that becomes a new document; `take` gets what there is of it as soon as it is there (large-documents.ts).
+   * Rejects with what is wrong with the file.
+   */
+  async openFile(request: FileRequest, take: (part: FilePart) => void): Promise<void> {
+    await this.#ask((worker, id) => post(worker, { id, kind: 'open_file', request }), take as TakePart)
   }
 
-  /** What the store has of a document, in slices for `loadDocumentInSlices`; null: nothing. */
-  async load(notebookId: NotebookId): Promise<readonly Uint8Array[] | null> {
-    const { message } = await this.#ask((worker, id) => post(worker, { id, kind: 'load', notebookId }))
-    if (message.kind !== 'loaded') throw unexpected(message)
-    return message.slices
+  /** Reads what the store has of a large document, the same way. false: nothing. */
+  async load(notebookId: NotebookId, take: (part: StoredPart) => void): Promise<boolean> {
+    const { message } = await this.#ask(
+      (worker, id) => post(worker, { id, kind: 'load', notebookId }),
+      take as TakePart,
+    )
+    if (message.kind !== 'done') throw unexpected(message)
+    return message.found
   }
 
   /** `writeNotebook`, off the main thread when file or content are large. The request is not to be changed meanwhile. */
@@ -117,12 +118,15 @@ export class DocumentWorker {
     }
   }
 
-  #ask(send: (worker: Worker, id: number) => void | Promise<void>): Promise<Answer> {
+  #ask(
+    send: (worker: Worker, id: number) => void | Promise<void>,
+    take: TakePart = () => {},
+  ): Promise<Answer> {
     if (this.#disposed) return Promise.reject(new RoomdError('shutting_down', 'the daemon is shutting down'))
     const worker = this.#worker ?? this.#start()
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { cells: [], resolve, reject })
+      this.#waiting.set(id, { cells: [], take, resolve, reject })
       worker.ref()
       // Values that cannot be copied to a thread make it throw.
       Promise.resolve(send(worker, id)).catch((thrown: unknown) => {
@@ -159,6 +163,10 @@ export class DocumentWorker {
     if (waiting === undefined) return
     if (message.kind === 'cells') {
       waiting.cells.push(...message.cells)
+      return
+    }
+    if (message.kind === 'part') {
+      waiting.take(message.part)
       return
     }
     this.#waiting.delete(message.id)

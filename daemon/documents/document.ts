@@ -14,6 +14,7 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { CellChange, CellsDelta } from '../../protocol/events.ts'
 import type { CellId } from '../../protocol/ids.ts'
 import { Breathing } from '../breathing.ts'
+import { keepPausesShort } from '../heap.ts'
 import type {
   DocumentCellView,
   DocumentChange,
@@ -76,6 +77,8 @@ export interface DocumentSeed {
 /** What the store has of a document: `snapshot` covers all updates before those of `updates`, which are in order. */
 export interface StoredDocument {
   readonly snapshot: Uint8Array | null
+  /** The snapshot of a large document, each slice builds on those before it. */
+  readonly slices?: readonly Uint8Array[]
   readonly updates: readonly Uint8Array[]
 }
 
@@ -97,7 +100,7 @@ export function createDocument(seed: DocumentSeed): NotebookDocument {
  * are left out; `incomplete` is then true.
  */
 export function loadDocument(stored: StoredDocument): NotebookDocument {
-  const kept = stored.snapshot === null ? [...stored.updates] : [stored.snapshot, ...stored.updates]
+  const kept = keptOf(stored)
   try {
     const doc = replay(kept)
     checkMeta(metaOf(doc))
@@ -110,6 +113,13 @@ export function loadDocument(stored: StoredDocument): NotebookDocument {
   }
 }
 
+/** The updates that are the document, in order. */
+export function keptOf({ snapshot, slices = [], updates }: StoredDocument): Uint8Array[] {
+  return [...(snapshot === null ? [] : [snapshot]), ...slices, ...updates]
+}
+
+/** Slices of a document that is large enough to take the garbage collector's time. */
+const MANY_SLICES = 16
 /** Cells whose views are made at once. */
 const PRIMED = 20
 
@@ -117,12 +127,18 @@ const PRIMED = 20
  * The same from slices of its updates (founding-update.ts, update-slices.ts), with turns of the loop in between, so that other
  * rooms are not kept waiting. Its views are made already: whoever attaches next reads all of them at once.
  */
-export async function loadDocumentInSlices(slices: readonly Uint8Array[]): Promise<NotebookDocument> {
+export async function loadDocumentInSlices(
+  slices: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<NotebookDocument> {
   const breathing = new Breathing()
   const doc = newDoc()
+  const kept: Uint8Array[] = []
+  let release = (): void => {}
   try {
-    for (const slice of slices) {
+    for await (const slice of slices) {
+      if (kept.length === MANY_SLICES) release = keepPausesShort()
       Y.applyUpdate(doc, slice)
+      kept.push(slice)
       if (breathing.due) await breathing.pause()
     }
     checkMeta(metaOf(doc))
@@ -131,7 +147,7 @@ export async function loadDocumentInSlices(slices: readonly Uint8Array[]): Promi
       checkCell(cell, `cells[${index}]`)
       if (breathing.due) await breathing.pause()
     }
-    const document = new NotebookDocument(doc, [...slices])
+    const document = new NotebookDocument(doc, kept)
     for (let at = 0; at < cells.length; at += PRIMED) {
       document.cells(at, PRIMED)
       if (breathing.due) await breathing.pause()
@@ -139,7 +155,10 @@ export async function loadDocumentInSlices(slices: readonly Uint8Array[]): Promi
     return document
   } catch (thrown) {
     doc.destroy()
+    if (thrown instanceof RoomdError) throw thrown
     throw new RoomdError('storage_failed', `the stored document cannot be read: ${String(thrown)}`)
+  } finally {
+    release()
   }
 }
 

@@ -1,72 +1,72 @@
-/** The thread for heavy work on documents: parsing and writing large files, folding journals. One task at a time, in order. */
+/** The thread for heavy work on documents: parsing and writing large files, opening large notebooks, folding journals. One task at a time, in order. */
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import * as Y from 'yjs'
 import { toWireError } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
-import { asSeed, foundingUpdate } from './founding-update.ts'
+import type { DocumentCellView } from '../rooms/parts.ts'
+import { shared } from '../store/packed-rows.ts'
+import type { Reader } from '../store/transaction.ts'
+import { keptOf } from './document.ts'
 import { readNotebook } from './ipynb/read.ts'
 import { type WriteCell, writeNotebook } from './ipynb/write.ts'
 import { readJournal } from './journal.ts'
-import type { CellSeed } from './layout.ts'
+import { type DocumentHead, encodeHead, HEAD_SIZE, loadStored, openFile } from './large-documents.ts'
+import { type CellSeed, cellsOf, defineRoots, metaOf, plain, sourceOf, viewOf } from './layout.ts'
 import { mergeFile } from './merge/merge-file.ts'
 import { sizeOf } from './size.ts'
 import { UpdateSlicer } from './update-slices.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
 
 /** Reads one consistent state and lets go of the store again. */
-function readStored(storeFile: string, notebookId: NotebookId): ReturnType<typeof readJournal> {
+function reading<Result>(storeFile: string, read: (store: Pick<Reader, 'all' | 'get'>) => Result): Result {
   const db = new Database(storeFile, { readonly: true, fileMustExist: true })
   try {
-    const read = db.transaction(() =>
-      readJournal(
-        {
-          all: <Row>(sql: string, ...values: unknown[]) => db.prepare(sql).all(...values) as Row[],
-          get: <Row>(sql: string, ...values: unknown[]) => db.prepare(sql).get(...values) as Row | undefined,
-        },
-        notebookId,
-      ),
-    )
-    return read()
+    const store = {
+      all: <Row>(sql: string, ...values: unknown[]) => db.prepare(sql).all(...values) as Row[],
+      get: <Row>(sql: string, ...values: unknown[]) => db.prepare(sql).get(...values) as Row | undefined,
+    }
+    return db.transaction(() => read(store))()
   } finally {
     db.close()
   }
 }
 
+/** Bytes of a document from which on its snapshot is kept in slices. */
+const SLICED_FROM = 64 * 1024
+
 function fold(storeFile: string, notebookId: NotebookId): Folded | null {
-  const stored = readStored(storeFile, notebookId)
+  const stored = reading(storeFile, (store) => readJournal(store, notebookId))
   if (stored === null || stored.updates.length === 0) return null
+  const doc = new Y.Doc()
+  defineRoots(doc)
+  doc.transact(() => {
+    for (const update of keptOf(stored)) Y.applyUpdate(doc, update)
+  })
+  const body = Y.encodeStateAsUpdate(doc)
+  const sliced =
+    body.length < SLICED_FROM
+      ? null
+      : { slices: [...new UpdateSlicer().slices(body)].map(shared), head: encodeHead(headOfDocument(doc)) }
+  doc.destroy()
   return {
-    body: merge(stored.snapshot, stored.updates),
+    body: sliced ?? shared(body),
     doc_seq: stored.doc_seq,
     updates: stored.updates.length,
     bytes: stored.updates.reduce((sum, update) => sum + update.length, 0),
   }
 }
 
-/** What the store has of a document, in slices for the main thread. */
-function load(storeFile: string, notebookId: NotebookId): Uint8Array[] | null {
-  const stored = readStored(storeFile, notebookId)
-  if (stored === null) return null
-  const slicer = new UpdateSlicer()
-  const slices = stored.snapshot === null ? [] : [...slicer.slices(stored.snapshot)]
-  if (stored.updates.length > 0) slices.push(...slicer.slices(Y.mergeUpdates([...stored.updates])))
-  return slices
-}
-
-/**
- * One update that has the effect of all; contents of what was deleted are gone from it. What waits for predecessors that are
- * lost is in it too, waiting.
- */
-function merge(snapshot: Uint8Array | null, updates: readonly Uint8Array[]): Uint8Array {
-  const doc = new Y.Doc()
-  doc.transact(() => {
-    if (snapshot) Y.applyUpdate(doc, snapshot)
-    for (const update of updates) Y.applyUpdate(doc, update)
-  })
-  const body = Y.encodeStateAsUpdate(doc)
-  doc.destroy()
-  return body
+function headOfDocument(doc: Y.Doc): DocumentHead {
+  const cells: DocumentCellView[] = []
+  let bytes = 0
+  for (const cell of cellsOf(doc)) {
+    if (cells.length >= HEAD_SIZE.cells || bytes >= HEAD_SIZE.bytes) break
+    const view = viewOf(cell, sourceOf(cell).toString())
+    cells.push(view)
+    bytes += view.source.length
+  }
+  return { metadata: plain(metaOf(doc).get('metadata')), total: cellsOf(doc).length, cells }
 }
 
 if (!isMainThread && parentPort) {
@@ -82,17 +82,20 @@ if (!isMainThread && parentPort) {
       case 'read': {
         const { cells: read, ...file } = readNotebook(message.bytes, message.path, message.ids)
         for (const piece of pieces(read, sizeOf)) tell({ id, kind: 'cells', cells: piece })
-        const founding = message.founding ? foundingUpdate(asSeed({ ...file, cells: read })) : null
-        const buffers = founding ? [founding.whole, ...founding.slices].map((part) => part.buffer) : []
-        tell({ id, kind: 'read', file, founding }, buffers)
+        tell({ id, kind: 'read', file })
+        break
+      }
+      case 'open_file': {
+        openFile(message.request, (part) => tell({ id, kind: 'part', part }))
+        tell({ id, kind: 'done', found: true })
         break
       }
       case 'load': {
-        const slices = load(storeFile, message.notebookId)
-        tell(
-          { id, kind: 'loaded', slices },
-          slices?.map((slice) => slice.buffer),
+        const { notebookId } = message
+        const found = reading(storeFile, (store) =>
+          loadStored(store, notebookId, (part) => tell({ id, kind: 'part', part })),
         )
+        tell({ id, kind: 'done', found })
         break
       }
       case 'cells':
@@ -113,7 +116,7 @@ if (!isMainThread && parentPort) {
       }
       case 'fold': {
         const folded = fold(storeFile, message.notebookId)
-        tell({ id, kind: 'folded', folded }, folded ? [folded.body.buffer] : [])
+        tell({ id, kind: 'folded', folded })
         break
       }
     }

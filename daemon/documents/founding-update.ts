@@ -19,6 +19,11 @@ const CONTENT_ANY = 8
 const HAS_KEY = 0x20
 const HAS_LEFT = 0x80
 
+/** lib0's types of values. */
+const ANY_STRING = 119
+const ANY_NULL = 126
+type AnyValue = Parameters<typeof encoding.writeAny>[1]
+
 const Y_ARRAY = 0
 const Y_MAP = 1
 const Y_TEXT = 2
@@ -37,34 +42,50 @@ export function asSeed(content: DocumentSeed): DocumentSeed {
 
 /** `client`: the Yjs client id that the document begins with; a random number of 32 bits. */
 export function foundingUpdate(seed: DocumentSeed, client = randomClient()): SlicedUpdate {
+  const slices = [...foundingSlices(seed, client)]
+  return { slices: slices.map(({ update }) => update), whole: wholeOf(slices, client) }
+}
+
+/** A slice, and what of it is items. */
+interface Slice {
+  readonly update: Uint8Array
+  readonly body: Uint8Array
+  readonly count: number
+  /** Cells of the notebook that are in it and in those before it. */
+  readonly cells: number
+}
+
+/** The slices one by one, each complete in what it builds on. */
+export function* foundingSlices(seed: DocumentSeed, client = randomClient()): Generator<Slice> {
   const writer = new ItemWriter(client)
-  const slices: Uint8Array[] = []
-  const bodies: Uint8Array[] = []
   let first = 0
-  const cut = (): void => {
-    const { items, clock } = writer
-    const body = encoding.toUint8Array(items)
-    slices.push(asUpdate(client, first, writer.count, [body]))
-    bodies.push(body)
-    first = clock
+  const cut = (cells: number): Slice => {
+    const body = writer.body()
+    const { count } = writer
+    const update = asUpdate(client, first, count, [body])
+    first = writer.clock
     writer.next()
+    return { update, body: update.subarray(update.length - 1 - body.length, update.length - 1), count, cells }
   }
-  let total = 0
   writer.value('meta', 'nbformat', seed.nbformat)
   writer.value('meta', 'nbformat_minor', seed.nbformat_minor)
   writer.map('meta', 'metadata', seed.metadata)
   let left: number | null = null
-  for (const cell of seed.cells) {
+  for (const [index, cell] of seed.cells.entries()) {
     left = writeCell(writer, cell, left)
-    if (encoding.length(writer.items) < SLICE_BYTES) continue
-    total += writer.count
-    cut()
+    if (writer.length >= SLICE_BYTES) yield cut(index + 1)
   }
-  if (writer.count > 0) {
-    total += writer.count
-    cut()
-  }
-  return { slices, whole: asUpdate(client, 0, total, bodies) }
+  if (writer.count > 0) yield cut(seed.cells.length)
+}
+
+function wholeOf(slices: readonly Slice[], client: number): Uint8Array {
+  const count = slices.reduce((sum, slice) => sum + slice.count, 0)
+  return asUpdate(
+    client,
+    0,
+    count,
+    slices.map(({ body }) => body),
+  )
 }
 
 /** Returns the clock of the cell's own item. The same keys in the same order as `makeCell` of layout.ts. */
@@ -86,42 +107,61 @@ function writeCell(writer: ItemWriter, cell: CellSeed, left: number | null): num
 /** A root by its name, or an item by its clock. */
 type Parent = string | number
 
+/** Room that is always left for the few numbers of an item. */
+const ITEM_BYTES = 64
+
 class ItemWriter {
-  readonly #client: number
-  items = encoding.createEncoder()
+  readonly #client: Uint8Array
+  #bytes = Buffer.allocUnsafe(2 * SLICE_BYTES)
+  #at = 0
   /** Items since `next`. */
   count = 0
   clock = 0
 
   constructor(client: number) {
-    this.#client = client
+    this.#client = encoding.encode((encoder) => encoding.writeVarUint(encoder, client))
+  }
+
+  /** Bytes since `next`. */
+  get length(): number {
+    return this.#at
+  }
+
+  /** Valid until something else is written. */
+  body(): Uint8Array {
+    return this.#bytes.subarray(0, this.#at)
   }
 
   next(): void {
-    this.items = encoding.createEncoder()
+    this.#at = 0
     this.count = 0
   }
 
   cell(left: number | null): number {
     if (left === null) this.#begin(CONTENT_TYPE, 'cells', null)
     else {
-      encoding.writeUint8(this.items, CONTENT_TYPE | HAS_LEFT)
+      this.#room(ITEM_BYTES)
+      this.#byte(CONTENT_TYPE | HAS_LEFT)
       this.#id(left)
     }
-    encoding.writeVarUint(this.items, Y_MAP)
+    this.#byte(Y_MAP)
     return this.#end(1)
   }
 
   value(parent: Parent, key: string, value: unknown): void {
     this.#begin(CONTENT_ANY, parent, key)
-    encoding.writeVarUint(this.items, 1)
-    encoding.writeAny(this.items, value as Parameters<typeof encoding.writeAny>[1])
+    this.#byte(1)
+    if (value === null) this.#byte(ANY_NULL)
+    else if (typeof value === 'string') {
+      this.#byte(ANY_STRING)
+      this.#string(value)
+    } else this.#copy(encoding.encode((encoder) => encoding.writeAny(encoder, value as AnyValue)))
     this.#end(1)
   }
 
   type(parent: Parent, key: string, type: number): number {
     this.#begin(CONTENT_TYPE, parent, key)
-    encoding.writeVarUint(this.items, type)
+    this.#byte(type)
     return this.#end(1)
   }
 
@@ -134,22 +174,26 @@ class ItemWriter {
     const own = this.type(parent, key, Y_TEXT)
     if (text === '') return
     this.#begin(CONTENT_STRING, own, null)
-    encoding.writeVarString(this.items, text)
+    this.#string(text)
     this.#end(text.length)
   }
 
   #begin(content: number, parent: Parent, key: string | null): void {
-    encoding.writeUint8(this.items, key === null ? content : content | HAS_KEY)
-    const root = typeof parent === 'string'
-    encoding.writeVarUint(this.items, root ? 1 : 0)
-    if (root) encoding.writeVarString(this.items, parent)
-    else this.#id(parent)
-    if (key !== null) encoding.writeVarString(this.items, key)
+    this.#room(ITEM_BYTES)
+    this.#byte(key === null ? content : content | HAS_KEY)
+    if (typeof parent === 'string') {
+      this.#byte(1)
+      this.#string(parent)
+    } else {
+      this.#byte(0)
+      this.#id(parent)
+    }
+    if (key !== null) this.#string(key)
   }
 
   #id(clock: number): void {
-    encoding.writeVarUint(this.items, this.#client)
-    encoding.writeVarUint(this.items, clock)
+    this.#copy(this.#client)
+    this.#number(clock)
   }
 
   #end(length: number): number {
@@ -157,6 +201,38 @@ class ItemWriter {
     this.clock += length
     this.count++
     return own
+  }
+
+  #byte(value: number): void {
+    this.#bytes[this.#at++] = value
+  }
+
+  /** A varUint of lib0; fits into what `#room` has left. */
+  #number(value: number): void {
+    let rest = value
+    for (; rest > 0x7f; rest = Math.floor(rest / 128)) this.#byte(0x80 | (rest & 0x7f))
+    this.#byte(rest)
+  }
+
+  #string(text: string): void {
+    const length = Buffer.byteLength(text)
+    this.#room(length + ITEM_BYTES)
+    this.#number(length)
+    this.#bytes.write(text, this.#at)
+    this.#at += length
+  }
+
+  #copy(bytes: Uint8Array): void {
+    this.#room(bytes.length + ITEM_BYTES)
+    this.#bytes.set(bytes, this.#at)
+    this.#at += bytes.length
+  }
+
+  #room(bytes: number): void {
+    if (this.#at + bytes <= this.#bytes.length) return
+    const larger = Buffer.allocUnsafe(2 * (this.#at + bytes))
+    larger.set(this.#bytes.subarray(0, this.#at))
+    this.#bytes = larger
   }
 }
 

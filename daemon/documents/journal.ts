@@ -23,24 +23,39 @@ export function readJournal(
     'SELECT doc_seq, body FROM doc_snapshots WHERE notebook_id = ?',
     notebookId,
   )
-  const rows = store.all<{ doc_seq: number; body: Uint8Array }>(
-    'SELECT doc_seq, body FROM doc_updates WHERE notebook_id = ? AND doc_seq > ? ORDER BY doc_seq',
-    notebookId,
-    snapshot?.doc_seq ?? 0,
-  )
+  const slices = store
+    .all<{ body: Uint8Array }>('SELECT body FROM doc_slices WHERE notebook_id = ? ORDER BY slice', notebookId)
+    .map(({ body }) => body)
+  const rows = readTail(store, notebookId, snapshot?.doc_seq ?? 0)
   if (snapshot === undefined && rows.length === 0) return null
   return {
-    snapshot: snapshot?.body ?? null,
+    snapshot: snapshot && snapshot.body.length > 0 ? snapshot.body : null,
+    ...(slices.length > 0 ? { slices } : {}),
     updates: rows.map((row) => row.body),
     doc_seq: rows.at(-1)?.doc_seq ?? snapshot?.doc_seq ?? 0,
   }
+}
+
+/** The updates behind a snapshot. */
+export function readTail(
+  store: Pick<Store, 'all'>,
+  notebookId: NotebookId,
+  after: number,
+): { doc_seq: number; body: Uint8Array }[] {
+  return store.all(
+    'SELECT doc_seq, body FROM doc_updates WHERE notebook_id = ? AND doc_seq > ? ORDER BY doc_seq',
+    notebookId,
+    after,
+  )
 }
 
 /** Bytes of what `readJournal` would read. */
 export function journalSize(store: Pick<Store, 'get'>, notebookId: NotebookId): number {
   const row = store.get<{ bytes: number | null }>(
     `SELECT coalesce((SELECT length(body) FROM doc_snapshots WHERE notebook_id = ?), 0) +
+            coalesce((SELECT sum(length(body)) FROM doc_slices WHERE notebook_id = ?), 0) +
             coalesce((SELECT sum(length(body)) FROM doc_updates WHERE notebook_id = ?), 0) AS bytes`,
+    notebookId,
     notebookId,
     notebookId,
   )
@@ -61,14 +76,40 @@ export function readEditors(
   )
 }
 
+/** A snapshot of a large document: its update in slices, and how the document begins (MessagePack, see the schema). */
+export interface SlicedSnapshot {
+  readonly slices: readonly Uint8Array[]
+  readonly head: Uint8Array
+}
+
 /** Makes `body` the snapshot up to `docSeq` and prunes what it covers. A newer snapshot that is there already stays. */
-export function snapshotStatements(notebookId: NotebookId, docSeq: number, body: Uint8Array): Statement[] {
+export function snapshotStatements(
+  notebookId: NotebookId,
+  docSeq: number,
+  body: Uint8Array | SlicedSnapshot,
+): Statement[] {
+  const sliced = body instanceof Uint8Array ? null : body
   return [
     {
-      sql: `INSERT INTO doc_snapshots (notebook_id, doc_seq, body) VALUES (?, ?, ?)
-            ON CONFLICT (notebook_id) DO UPDATE SET doc_seq = excluded.doc_seq, body = excluded.body
+      sql: `DELETE FROM doc_slices WHERE notebook_id = ?
+              AND NOT EXISTS (SELECT 1 FROM doc_snapshots WHERE notebook_id = ? AND doc_seq >= ?)`,
+      values: [notebookId, notebookId, docSeq],
+    },
+    ...(sliced?.slices ?? []).map((slice, index) => ({
+      sql: `INSERT INTO doc_slices (notebook_id, slice, body) SELECT ?, ?, ?
+              WHERE NOT EXISTS (SELECT 1 FROM doc_snapshots WHERE notebook_id = ? AND doc_seq >= ?)`,
+      values: [notebookId, index, slice, notebookId, docSeq],
+    })),
+    {
+      sql: `INSERT INTO doc_snapshots (notebook_id, doc_seq, body, head) VALUES (?, ?, ?, ?)
+            ON CONFLICT (notebook_id) DO UPDATE SET doc_seq = excluded.doc_seq, body = excluded.body, head = excluded.head
             WHERE excluded.doc_seq > doc_snapshots.doc_seq`,
-      values: [notebookId, docSeq, body],
+      values: [
+        notebookId,
+        docSeq,
+        body instanceof Uint8Array ? body : new Uint8Array(),
+        sliced?.head ?? null,
+      ],
     },
     {
       sql: `DELETE FROM doc_updates WHERE notebook_id = ? AND doc_seq <=
@@ -76,6 +117,26 @@ export function snapshotStatements(notebookId: NotebookId, docSeq: number, body:
       values: [notebookId, notebookId],
     },
   ]
+}
+
+/** A new document's slices from the one with this number on, before its snapshot says that they are all. */
+export function sliceStatements(
+  notebookId: NotebookId,
+  first: number,
+  slices: readonly Uint8Array[],
+): Statement[] {
+  return slices.map((slice, index) => ({
+    sql: 'INSERT INTO doc_slices (notebook_id, slice, body) VALUES (?, ?, ?)',
+    values: [notebookId, first + index, slice],
+  }))
+}
+
+/** Says that the slices of a new document are all there. */
+export function slicedStatement(notebookId: NotebookId, docSeq: number, head: Uint8Array): Statement {
+  return {
+    sql: 'INSERT INTO doc_snapshots (notebook_id, doc_seq, body, head) VALUES (?, ?, ?, ?)',
+    values: [notebookId, docSeq, new Uint8Array(), head],
+  }
 }
 
 export class Journal {
@@ -133,7 +194,7 @@ export class Journal {
     if (this.#disposed) return
     const folded = await this.#worker.fold(this.#notebookId)
     if (folded === null || this.#disposed) return
-    await this.#store.write(snapshotStatements(this.#notebookId, folded.doc_seq, folded.body))
+    await this.#store.writeShared(snapshotStatements(this.#notebookId, folded.doc_seq, folded.body))
     this.#updates = Math.max(0, this.#updates - folded.updates)
     this.#bytes = Math.max(0, this.#bytes - folded.bytes)
   }

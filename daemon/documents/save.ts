@@ -199,7 +199,7 @@ function codeOf(thrown: unknown): string {
   return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : ''
 }
 
-function fileError(path: string, thrown: unknown, done: 'read' | 'written'): unknown {
+export function fileError(path: string, thrown: unknown, done: 'read' | 'written'): unknown {
   if (thrown instanceof RoomdError) return thrown
   const code = codeOf(thrown)
   const cause = { path, code }

@@ -1,9 +1,10 @@
 /** What passes between the daemon and the thread that does the heavy work on documents. One source builds both ends. */
 import type { WireError } from '../../protocol/errors.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
-import type { SlicedUpdate } from './founding-update.ts'
 import type { FileCell, NotebookFile } from './ipynb/read.ts'
 import type { WriteRequest, Written } from './ipynb/write.ts'
+import type { SlicedSnapshot } from './journal.ts'
+import type { FilePart, FileRequest, StoredPart } from './large-documents.ts'
 import type { CellSeed } from './layout.ts'
 import type { MergedFile, MergeRequest } from './merge/merge-file.ts'
 
@@ -20,9 +21,8 @@ export type ToWorker =
       readonly bytes: Uint8Array
       readonly path: string
       readonly ids: readonly CellId[] | null
-      /** The file becomes a new document: its update is wanted too. */
-      readonly founding: boolean
     }
+  | { readonly id: number; readonly kind: 'open_file'; readonly request: FileRequest }
   | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly CellSeed[] }
   | { readonly id: number; readonly kind: 'write'; readonly request: Omit<WriteRequest, 'cells'> }
   | { readonly id: number; readonly kind: 'fold'; readonly notebookId: NotebookId }
@@ -32,7 +32,8 @@ export type ToWorker =
 
 /** A document's journal as one update. */
 export interface Folded {
-  readonly body: Uint8Array
+  /** In shared memory. */
+  readonly body: Uint8Array | SlicedSnapshot
   /** Covers all updates up to it. */
   readonly doc_seq: number
   /** Updates that it covers and the snapshot before it did not, and their bytes. */
@@ -46,15 +47,11 @@ export interface Folded {
  */
 export type FromWorker =
   | { readonly id: number; readonly kind: 'cells'; readonly cells: readonly FileCell[] }
-  | {
-      readonly id: number
-      readonly kind: 'read'
-      readonly file: Omit<NotebookFile, 'cells'>
-      /** null: not asked for. */
-      readonly founding: SlicedUpdate | null
-    }
-  /** null: the store has no document of this room. */
-  | { readonly id: number; readonly kind: 'loaded'; readonly slices: readonly Uint8Array[] | null }
+  | { readonly id: number; readonly kind: 'read'; readonly file: Omit<NotebookFile, 'cells'> }
+  /** Of opening a file or loading a document: what there is so far. */
+  | { readonly id: number; readonly kind: 'part'; readonly part: FilePart | StoredPart }
+  /** All parts were told. `found`: there is something of this name. */
+  | { readonly id: number; readonly kind: 'done'; readonly found: boolean }
   | { readonly id: number; readonly kind: 'written'; readonly written: Written }
   /** null: the store has no more than the snapshot. */
   | { readonly id: number; readonly kind: 'folded'; readonly folded: Folded | null }

@@ -17,7 +17,7 @@ import { insertOutput } from './output-entry.ts'
 import { readStoredOutputs, readStreamText } from './reading.ts'
 import { type ExecutionRow, insertExecution, showInCell, summaryOf } from './rows.ts'
 import { StreamOutput } from './stream-output.ts'
-import { readBundle, storeBundle } from './values.ts'
+import { needsBlobs, readBundle, storeBundle } from './values.ts'
 
 /** Cells whose blobs are written side by side. */
 const CELLS_AT_ONCE = 64
@@ -61,22 +61,34 @@ export async function prepareFileOutputs(
   blobs: Blobs,
   cells: readonly FileCell[],
 ): Promise<PreparedFileOutputs[]> {
-  const prepared: PreparedFileOutputs[] = []
+  const all: PreparedFileOutputs[] = []
   const breathing = new Breathing()
   // Some at a time: blobs are written side by side, and a huge file does not become a million promises.
   for (let start = 0; start < cells.length; start += CELLS_AT_ONCE) {
     const some = cells.slice(start, start + CELLS_AT_ONCE)
     for (const cell of await Promise.all(some.map((one) => prepareCell(blobs, one)))) {
-      if (cell) prepared.push(cell)
+      if (cell) all.push(cell)
     }
     if (breathing.due) await breathing.pause()
   }
-  return prepared
+  return all
 }
 
 async function prepareCell(blobs: Blobs, cell: FileCell): Promise<PreparedFileOutputs | null> {
   if (cell.outputs.length === 0 && cell.execution_count === null) return null
-  const outputs = await Promise.all(cell.outputs.map((output) => fromFile(output, blobs)))
+  const outputs = cell.outputs.map(fromFile)
+  if (!outputs.some(isLarge)) return prepared(cell, outputs)
+  return prepared(cell, await Promise.all(outputs.map((output) => storeLarge(output, blobs))))
+}
+
+/** The same for a cell whose values all fit into rows, at once and in any thread. `large`: some do not. null: there is nothing. */
+export function prepareSmallOutputs(cell: FileCell): PreparedFileOutputs | 'large' | null {
+  if (cell.outputs.length === 0 && cell.execution_count === null) return null
+  const outputs = cell.outputs.map(fromFile)
+  return outputs.some(isLarge) ? 'large' : prepared(cell, outputs)
+}
+
+function prepared(cell: FileCell, outputs: readonly Output[]): PreparedFileOutputs {
   return {
     execution_id: ExecutionId.parse(randomUUID()),
     cell_id: cell.cell_id,
@@ -208,7 +220,16 @@ async function toFile(
   }
 }
 
-async function fromFile(value: unknown, blobs: Blobs): Promise<Output> {
+function isLarge(output: Output): boolean {
+  return 'data' in output && needsBlobs(output.data)
+}
+
+async function storeLarge(output: Output, blobs: Blobs): Promise<Output> {
+  return 'data' in output ? { ...output, data: await storeBundle(output.data, blobs) } : output
+}
+
+/** Its values are whole. */
+function fromFile(value: unknown): Output {
   const output = isRecord(value) ? value : {}
   const type = output.output_type
   switch (type) {
@@ -223,13 +244,12 @@ async function fromFile(value: unknown, blobs: Blobs): Promise<Output> {
       const data: Record<string, unknown> = {}
       for (const [mime, raw] of Object.entries(isRecord(output.data) ? output.data : {}))
         data[mime] = isJsonMime(mime) || !isLines(raw) ? raw : joinLines(raw)
-      const bundle = await storeBundle(data, blobs)
       const metadata = isRecord(output.metadata) ? output.metadata : {}
-      if (type === 'display_data') return { output_type: type, data: bundle, metadata }
+      if (type === 'display_data') return { output_type: type, data, metadata }
       const count = output.execution_count
       return {
         output_type: type,
-        data: bundle,
+        data,
         metadata,
         execution_count: typeof count === 'number' && Number.isInteger(count) ? count : null,
       }

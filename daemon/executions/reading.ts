@@ -4,8 +4,15 @@
  */
 import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { ExecutionId } from '../../protocol/ids.ts'
-import { type Execution, INLINE_LIMIT, type LongText, type Output } from '../../protocol/notebook.ts'
+import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
+import {
+  type Execution,
+  type ExecutionSummary,
+  INLINE_LIMIT,
+  isTerminal,
+  type LongText,
+  type Output,
+} from '../../protocol/notebook.ts'
 import type { Store } from '../store/store.ts'
 import type { Blobs } from './blobs.ts'
 import { type ExecutionRow, executionColumns, summaryOf } from './rows.ts'
@@ -49,6 +56,24 @@ export function readExecution(store: Store, executionId: ExecutionId): Execution
   )
   if (!row) return undefined
   return { ...summaryOf(row), outputs: readStoredOutputs(store, executionId).map((read) => read.output) }
+}
+
+/** What a cell shows, as committed, as a picture has it. */
+export function readShown(
+  store: Store,
+  notebookId: NotebookId,
+  cellId: CellId,
+): { execution?: ExecutionSummary; outputs: Output[] } {
+  const row = store.get<ExecutionRow>(
+    `SELECT ${executionColumns} FROM cell_executions c JOIN executions e USING (execution_id)
+     WHERE c.notebook_id = ? AND c.cell_id = ?`,
+    notebookId,
+    cellId,
+  )
+  if (!row) return { outputs: [] }
+  const execution = summaryOf(row)
+  if (!isTerminal(execution.status)) return { execution, outputs: [] }
+  return { execution, outputs: readStoredOutputs(store, row.execution_id).map(({ output }) => output) }
 }
 
 export interface TextSlice {

@@ -312,6 +312,10 @@ class Executions implements RoomExecutions {
     return id === undefined ? undefined : this.#book.summary(id)
   }
 
+  preload(): Promise<void> {
+    return this.#book.preload()
+  }
+
   outputs(executionId: ExecutionId): Output[] {
     return this.#book.outputs(executionId)
   }

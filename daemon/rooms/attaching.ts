@@ -13,15 +13,17 @@ import { openedOf, peersOf, takePicture } from './picture.ts'
 import type { Room } from './room.ts'
 import type { PeerChannel, PeerIdentity } from './seam.ts'
 
+/** `shownAs`: the id under which this peer was shown OPENED and a first page while the room was loading; see loading.ts. */
 export function attachPeer(
   room: Room,
   identity: PeerIdentity,
   open: z.output<typeof Open>,
   channel: PeerChannel,
+  shownAs?: string,
 ): Peer {
   const wanted = open.scope ?? identity.scope
   const scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
-  const peer = new Peer(room, identity, scope, channel, open.projection, room.now())
+  const peer = new Peer(room, identity, scope, channel, open.projection, room.now(), shownAs)
   room.peers.add(peer)
   const picture = takePicture(room, open.projection, open.resume)
   const opened = openedOf(room)
@@ -38,7 +40,11 @@ export function attachPeer(
         picture: picture.kind,
         pages: picture.pages,
       }
-      const first: Frame[] = [{ type: FrameType.OPENED, payload: encode(welcome) }]
+      const first: Frame[] = [
+        shownAs === undefined
+          ? { type: FrameType.OPENED, payload: encode(welcome) }
+          : { type: FrameType.READINESS, payload: encode(opened.readiness) },
+      ]
       if (tooOld) first.push(gapFrame(room, tooOld.event_seq, opened.event_seq, 'older events are not kept'))
       peer.shownSeq = opened.event_seq
       peer.show(first, picture.values)

@@ -4,14 +4,15 @@
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { type DocumentSeed, loadDocument, loadDocumentInSlices } from '../documents/document.ts'
-import { foundingUpdate, type SlicedUpdate } from '../documents/founding-update.ts'
+import { INLINE_BYTES } from '../documents/document-worker.ts'
+import { asSeed, foundingUpdate, type SlicedUpdate } from '../documents/founding-update.ts'
 import type { NotebookFile } from '../documents/ipynb/read.ts'
 import { Journal, journalSize, readJournal, snapshotStatements } from '../documents/journal.ts'
 import { readSource, saveFile } from '../documents/save.ts'
@@ -35,10 +36,10 @@ export interface NewRoom {
   readonly snapshot: readonly Statement[]
 }
 
-/** Reads a file into a new room. Throws what is wrong with the file, and where. */
+/** Reads a small file into a new room; large ones are opening-large.ts's. Throws what is wrong with the file, and where. */
 export async function importFile(rooms: RoomsContext, path: string): Promise<NewRoom> {
   const { bytes, hash } = await readSource(path)
-  const { file, founding } = await rooms.worker.found(bytes, path)
+  const file = await rooms.worker.read(bytes, path)
   const record = newRecord(rooms, {
     path,
     kind: 'in-place',
@@ -48,7 +49,7 @@ export async function importFile(rooms: RoomsContext, path: string): Promise<New
   })
   const outputs = await prepareFileOutputs(rooms.blobs, file.cells)
   const base = baseRows(record.notebook_id, { hash, text: bytes, cell_ids: null })
-  return assemble(rooms, record, founding, outputs, base)
+  return assemble(rooms, record, foundingUpdate(asSeed(file)), outputs, base)
 }
 
 /** Makes a room without a file, or with a new one at `path` (canonical): empty, or with the cells of `original` and none of its outputs. */
@@ -150,23 +151,24 @@ export function mustBeNew(rooms: RoomsContext, path: string): void {
   )
 }
 
-/** The parts of a room whose rows are in the store; a large document in slices, so that other rooms are not kept waiting. */
-export async function loadRoom(rooms: RoomsContext, record: RoomRecord): Promise<RoomParts> {
-  const size = journalSize(rooms.store, record.notebook_id)
-  if (size <= SMALL_DOCUMENT) return loadParts(rooms, record)
-  const slices = await rooms.worker.load(record.notebook_id)
-  if (!slices) throw withoutDocument(record)
-  return { record, document: await loadDocumentInSlices(slices), ...partsAround(rooms, record) }
+/** Whether opening this file, or loading this room, is work for another thread. */
+export async function isLargeFile(path: string): Promise<boolean> {
+  const info = await stat(path).catch(() => null) // reading it says what is wrong
+  return info !== null && info.size > INLINE_BYTES
 }
 
-/** The same in one step: what a room uses to rebuild itself. */
+export function isLargeRoom(rooms: RoomsContext, { notebook_id }: RoomRecord): boolean {
+  return journalSize(rooms.store, notebook_id) > SMALL_DOCUMENT
+}
+
+/** The parts of a room whose rows are in the store, in one step. */
 export function loadParts(rooms: RoomsContext, record: RoomRecord): RoomParts {
   const stored = readJournal(rooms.store, record.notebook_id)
   if (!stored) throw withoutDocument(record)
   return { record, document: loadDocument(stored), ...partsAround(rooms, record) }
 }
 
-function withoutDocument(record: RoomRecord): RoomdError {
+export function withoutDocument(record: RoomRecord): RoomdError {
   return new RoomdError('storage_failed', `the document of room ${record.notebook_id} is not in the store`)
 }
 
@@ -186,7 +188,10 @@ async function assemble(
   }
 }
 
-function partsAround(rooms: RoomsContext, record: RoomRecord): Pick<RoomParts, 'journal' | 'makeExecutions'> {
+export function partsAround(
+  rooms: RoomsContext,
+  record: RoomRecord,
+): Pick<RoomParts, 'journal' | 'makeExecutions'> {
   const { store, blobs, clock, log, worker } = rooms
   return {
     journal: new Journal(store, worker, record.notebook_id),
@@ -194,7 +199,7 @@ function partsAround(rooms: RoomsContext, record: RoomRecord): Pick<RoomParts, '
   }
 }
 
-function newRecord(
+export function newRecord(
   rooms: RoomsContext,
   given: Partial<RoomRecord> & Pick<RoomRecord, 'path' | 'kind' | 'title' | 'working_dir' | 'source'>,
 ): RoomRecord {
@@ -221,7 +226,7 @@ function newRecord(
   }
 }
 
-function sourceOf(file: NotebookFile, hash: string): SourceRecord {
+export function sourceOf(file: Omit<NotebookFile, 'cells'>, hash: string): SourceRecord {
   const warnings = file.warnings.map(({ at, reason }) => (at ? `${at}: ${reason}` : reason))
   return {
     state: file.read_only === null ? 'ready' : 'read_only',

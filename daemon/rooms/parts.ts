@@ -149,6 +149,8 @@ export interface RoomExecutions {
     statements: Statement[]
     events: DurableEvent[]
   }
+  /** Reads what cells show, in steps: of a large room, before anybody asks for all of it at once. */
+  preload(): Promise<void>
   /** Newest execution a cell shows, or undefined. */
   ofCell(cellId: CellId): ExecutionSummary | undefined
   /** Outputs of a terminal execution as snapshots carry them; long texts and values shortened. */

@@ -47,7 +47,7 @@ type State =
   | { readonly kind: 'gone' }
 
 export class Peer implements AttachedPeer {
-  readonly peerId = randomUUID()
+  readonly peerId: string
   readonly room: Room
   readonly identity: PeerIdentity
   readonly scope: Scope
@@ -69,7 +69,9 @@ export class Peer implements AttachedPeer {
     channel: PeerChannel,
     projection: boolean,
     now: number,
+    peerId: string = randomUUID(),
   ) {
+    this.peerId = peerId
     this.room = room
     this.identity = identity
     this.scope = scope

@@ -16,7 +16,7 @@ import type { Room } from './room.ts'
 /** A page ends at 200 cells or about this many bytes of source and text, whichever comes first. */
 const PAGE_BYTES = 128 * 1024
 /** People and queue entries listed in OPENED; totals tell the rest. */
-const LISTED = 100
+export const LISTED = 100
 
 export interface Picture {
   readonly kind: Opened['picture']

@@ -19,11 +19,21 @@ import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
 import { activeElsewhere, claimsFolder, mayUseFile, mustBeOwner } from './file-use.ts'
 import { goneRoom } from './gone.ts'
+import { Loading } from './loading.ts'
 import { Mutations } from './mutations.ts'
 import { OneAtATime } from './one-at-a-time.ts'
-import { createRoom, importFile, loadParts, loadRoom, makeHiddenRoom, type NewRoom } from './opening.ts'
+import {
+  createRoom,
+  importFile,
+  isLargeFile,
+  isLargeRoom,
+  loadParts,
+  makeHiddenRoom,
+  type NewRoom,
+} from './opening.ts'
+import { type FirstPage, loadLargeRoom, openLargeFile } from './opening-large.ts'
 import { takeReadyRoom } from './ready-room.ts'
-import { Room, type RoomSurroundings } from './room.ts'
+import { Room, type RoomParts, type RoomSurroundings } from './room.ts'
 import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
 import { isAttachable, isListed } from './room-state.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
@@ -40,12 +50,30 @@ const UNWANTED_GRACE_MS = 500
 /** A peer that sent nothing for this long is detached. */
 export const SILENT_PEER_MS = 5 * 60_000
 
+/** A room being loaded or made. `early`: what can be shown of it before; never settles where there is nothing. */
+interface Flight {
+  readonly room: Promise<Room>
+  readonly early: Promise<Loading>
+}
+
+interface OnItsWay {
+  readonly loading: Loading
+  readonly room: Promise<Room>
+}
+
+/** What is there first: the room, or its first page. */
+function firstOf({ room, early }: Flight): Promise<Room | OnItsWay> {
+  return Promise.race([room, early.then((loading) => ({ loading, room }))])
+}
+
 export class RoomRegistry implements Rooms {
   readonly context: RoomsContext
   readonly mutations: Mutations
   readonly resident = new Map<NotebookId, Room>()
   /** Loads and makings under way, by id or canonical path. */
-  readonly #flights = new Map<string, Promise<Room>>()
+  readonly #flights = new Map<string, Flight>()
+  /** Large rooms that are shown and not yet there. */
+  readonly #coming = new Set<Loading>()
   /** Makings of new files, by path. */
   readonly #making = new OneAtATime()
   readonly #more = new Map<ConnectionMethod, ConnectionHandler<ConnectionMethod>>()
@@ -83,6 +111,7 @@ export class RoomRegistry implements Rooms {
   counts(): { rooms: number; peers: number; kernels: number } {
     let peers = 0
     let rooms = 0
+    for (const loading of this.#coming) peers += loading.peers.size
     for (const room of this.resident.values()) {
       peers += room.peers.size
       if (isListed(room.record.state)) rooms++
@@ -112,7 +141,11 @@ export class RoomRegistry implements Rooms {
     const { clientInstance } = context.identity
     const generation = open.activation_generation
     if (generation !== undefined) this.mutations.checkGeneration(clientInstance, generation)
-    const room = await this.#resolve(mayEnter(open, context.identity), context)
+    const entering = mayEnter(open, context.identity)
+    const found = await this.#resolve(entering, context)
+    const room =
+      found instanceof Room ? found : await this.#enter(found, entering, context, channel, generation)
+    if (!(room instanceof Room)) return room
     const release = room.reserve()
     try {
       mustReachRoom(context.identity, room.id)
@@ -126,6 +159,21 @@ export class RoomRegistry implements Rooms {
     }
   }
 
+  /** Attaches to what is there of a room that is loading, or waits for the room. */
+  async #enter(
+    { loading, room }: OnItsWay,
+    open: z.output<typeof Open>,
+    { identity, signal }: RequestContext,
+    channel: PeerChannel,
+    generation: number | undefined,
+  ): Promise<Room | AttachedPeer> {
+    mustReachRoom(identity, loading.id)
+    if (generation !== undefined) await this.mutations.activate(identity.clientInstance, generation)
+    signal.throwIfAborted()
+    this.#mustRun()
+    return loading.serves(open) ? loading.attach(identity, open, channel) : room
+  }
+
   async request(method: ConnectionMethod, args: unknown, context: RequestContext): Promise<unknown> {
     this.#mustRun()
     const handler = (connectionHandlers[method as keyof typeof connectionHandlers] ??
@@ -136,12 +184,14 @@ export class RoomRegistry implements Rooms {
 
   /** The resident room or the loaded one; `notebook_unavailable` when there is none. Never creates. */
   async byId(notebookId: NotebookId): Promise<Room> {
-    const resident = this.resident.get(notebookId)
-    if (resident) return resident
-    return this.#flight(notebookId, async () => {
+    return this.resident.get(notebookId) ?? this.#loading(notebookId).room
+  }
+
+  #loading(notebookId: NotebookId): Flight {
+    return this.#flight(notebookId, async (show) => {
       const record = recordById(this.context.store, notebookId)
       if (!record || record.state === 'discarded') throw goneRoom(this.context, notebookId)
-      return this.#load(record)
+      return this.#load(record, show)
     })
   }
 
@@ -314,14 +364,14 @@ export class RoomRegistry implements Rooms {
     await collectBlobs(store, blobs, clock.now())
   }
 
-  async #resolve(open: z.output<typeof Open>, context: RequestContext): Promise<Room> {
+  async #resolve(open: z.output<typeof Open>, context: RequestContext): Promise<Room | OnItsWay> {
     const { target, mode } = open
     if ('notebook_id' in target) {
       if (mode !== 'attach') {
         throw new RoomdError('invalid_argument', `mode ${mode} needs a path; an id is attached to`)
       }
-      const room = await this.byId(target.notebook_id)
-      if (!isAttachable(room.record.state)) throw goneRoom(this.context, room.id)
+      const room = this.resident.get(target.notebook_id) ?? (await firstOf(this.#loading(target.notebook_id)))
+      if (room instanceof Room && !isAttachable(room.record.state)) throw goneRoom(this.context, room.id)
       return room
     }
     if ('path' in target) {
@@ -329,23 +379,29 @@ export class RoomRegistry implements Rooms {
         throw new RoomdError('invalid_argument', 'mode create takes the target {create: {path}}, not {path}')
       }
       const scope = open.scope ?? context.identity.scope
-      const room = await this.#byPath(await existingFile(target.path), mode, scope)
-      if (target.convert) {
-        mustBeOwner(scope)
-        await room.source.convert()
-      }
+      const flight = this.#byPath(await existingFile(target.path), mode, scope)
+      if (!target.convert) return flight instanceof Room ? flight : firstOf(flight)
+      const room = flight instanceof Room ? flight : await flight.room
+      mustBeOwner(scope)
+      await room.source.convert()
       return room
     }
     if (mode !== 'create') throw new RoomdError('invalid_argument', `mode ${mode} cannot create a room`)
     return this.#create(target.create, context)
   }
 
-  async #byPath(path: string, mode: 'attach' | 'open', scope: Scope): Promise<Room> {
+  #byPath(path: string, mode: 'attach' | 'open', scope: Scope): Room | Flight {
     const { store } = this.context
     for (const room of this.resident.values()) if (room.record.path === path) return room
-    return this.#flight(path, async () => {
+    return this.#flight(path, async (show) => {
       const record = recordByPath(store, path)
-      if (record) return this.byId(record.notebook_id)
+      if (record) {
+        const resident = this.resident.get(record.notebook_id)
+        if (resident) return resident
+        const flight = this.#loading(record.notebook_id)
+        flight.early.then((loading) => show(loading))
+        return flight.room
+      }
       if (mode === 'attach') {
         throw new RoomdError('not_found', `no room has ${path} open; mode open opens it`, {
           next: { tool: 'connect_notebook', arguments: { path } },
@@ -353,6 +409,13 @@ export class RoomRegistry implements Rooms {
       }
       const other = await this.#files.claims.take(path)
       if (other && scope !== 'viewer') throw activeElsewhere(path, other)
+      if (await isLargeFile(path)) {
+        const parts = await openLargeFile(this.context, path, (page) => {
+          // Who else has the file is told in place of a page.
+          if (!other) show(this.#show(page))
+        })
+        return this.#take(parts)
+      }
       const room = await this.#install(await importFile(this.context, path), [])
       await this.#openFile(room)
       return room
@@ -400,11 +463,31 @@ export class RoomRegistry implements Rooms {
   }
 
   /** Runs within a flight by id: nobody else loads the same room. */
-  async #load(record: RoomRecord): Promise<Room> {
-    const room = new Room(await loadRoom(this.context, record), this.#surroundings)
+  async #load(record: RoomRecord, show: (loading: Loading) => void): Promise<Room> {
+    if (isLargeRoom(this.context, record)) {
+      const { path } = record
+      const ours = path === null || (await this.#files.claims.take(path)) === null
+      const parts = await loadLargeRoom(this.context, record, (page) => {
+        if (ours && isAttachable(record.state)) show(this.#show(page))
+      })
+      return this.#take(parts)
+    }
+    const room = new Room(loadParts(this.context, record), this.#surroundings)
     await this.#openFile(room)
     this.resident.set(room.id, room)
     return room
+  }
+
+  /** A large room that is stored: looks at its file, and is there for all. */
+  async #take(parts: RoomParts): Promise<Room> {
+    const room = new Room(parts, this.#surroundings)
+    await Promise.all([room.executions.preload(), this.#openFile(room)])
+    this.resident.set(room.id, room)
+    return room
+  }
+
+  #show(page: FirstPage): Loading {
+    return new Loading(page, () => this.context.clock.now())
   }
 
   /** What happened to the file meanwhile is taken before anybody is shown the room. A store that fails is told by the room itself. */
@@ -436,10 +519,40 @@ export class RoomRegistry implements Rooms {
     ])
   }
 
-  #flight(key: string, run: () => Promise<Room>): Promise<Room> {
+  /** Those who came while it was loading become peers, or are told why not, in the turn in which the flight ends. */
+  #flight(key: string, run: (show: (loading: Loading) => void) => Promise<Room>): Flight {
     const flying = this.#flights.get(key)
     if (flying) return flying
-    const flight = run().finally(() => this.#flights.delete(key))
+    let shown: (loading: Loading) => void = () => {}
+    const early = new Promise<Loading>((resolve) => {
+      shown = resolve
+    })
+    let own: Loading | null = null
+    const show = (loading: Loading): void => {
+      // The flight by path shows that of the flight by id, which ends it.
+      if (!this.#coming.has(loading)) {
+        own = loading
+        this.#coming.add(loading)
+      }
+      shown(loading)
+    }
+    const end = (): void => {
+      this.#flights.delete(key)
+      if (own) this.#coming.delete(own)
+    }
+    const room = run(show).then(
+      (made) => {
+        end()
+        own?.finish(made)
+        return made
+      },
+      (error: unknown) => {
+        end()
+        own?.fail(error)
+        throw error
+      },
+    )
+    const flight = { room, early }
     this.#flights.set(key, flight)
     return flight
   }

@@ -319,12 +319,12 @@ export class Room implements RoomPort {
   }
 
   /** Subscribes and takes the picture in one synchronous step; see attaching.ts. */
-  attach(identity: PeerIdentity, open: z.output<typeof Open>, channel: PeerChannel): Peer {
+  attach(identity: PeerIdentity, open: z.output<typeof Open>, channel: PeerChannel, shownAs?: string): Peer {
     if (this.#closed)
       throw new RoomdError('notebook_unavailable', `room ${this.id} was closed meanwhile; connect again`)
     this.connectionGeneration++
     if (!isAttachable(this.record.state)) throw goneRoom(this.surroundings.context, this.id)
-    const peer = attachPeer(this, identity, open, channel)
+    const peer = attachPeer(this, identity, open, channel, shownAs)
     this.slot.consider()
     this.surroundings.context.hooks?.peersChanged(this)
     return peer

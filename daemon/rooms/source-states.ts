@@ -2,7 +2,7 @@
  * What each state of a room's source closes, in one place:
  *
  *   none              untitled: nothing is closed, there is no file to save to
- *   loading           everything waits
+ *   loading           everything waits for the room (loading.ts), and is done when it is there
  *   ready             nothing
  *   modified_outside  saving in place: the file was changed and cannot be merged (it is no notebook now); edits go on
  *   conflict          the cells in conflict, and saving in place; all else goes on

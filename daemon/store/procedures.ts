@@ -3,8 +3,9 @@
  * reads and writes through what it is given, checks everything before its first write, and returns plain data.
  */
 import { ledgerProcedures } from '../ledger/procedures.ts'
+import { writeShared } from './packed-rows.ts'
 
-export const procedures = { ...ledgerProcedures }
+export const procedures = { ...ledgerProcedures, write_shared: writeShared }
 
 export type ProcedureName = keyof typeof procedures
 export type ProcedureInput<Name extends ProcedureName> = Parameters<(typeof procedures)[Name]>[1]

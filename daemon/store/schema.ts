@@ -501,4 +501,15 @@ export const migrations: readonly string[] = [
   WHEN (SELECT state FROM rooms WHERE notebook_id = NEW.notebook_id) = 'archived'
   BEGIN SELECT RAISE(ABORT, 'something runs in a room that is archived'); END;
   `,
+  `
+  -- The snapshot of a large document in slices that are applied one after another; doc_snapshots.body is then empty.
+  CREATE TABLE doc_slices (
+    notebook_id TEXT NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    slice       INTEGER NOT NULL,
+    body        BLOB NOT NULL,              -- Yjs update that builds on the slices before it
+    PRIMARY KEY (notebook_id, slice)
+  ) STRICT;
+  -- MessagePack {metadata, total, cells}: how the document of the snapshot begins; NULL: it is small.
+  ALTER TABLE doc_snapshots ADD COLUMN head BLOB;
+  `,
 ]

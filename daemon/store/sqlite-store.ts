@@ -106,6 +106,10 @@ export class SqliteStore implements ProcedureStore {
     })
   }
 
+  async writeShared(unit: WriteUnit, packed?: Uint8Array): Promise<void> {
+    await this.transact('write_shared', { unit, packed: packed ?? null })
+  }
+
   transact<Name extends ProcedureName>(
     name: Name,
     input: ProcedureInput<Name>,

@@ -37,6 +37,11 @@ export interface Store {
   all<Row>(sql: string, ...values: SqlValue[]): Row[]
   get<Row>(sql: string, ...values: SqlValue[]): Row | undefined
   write(unit: WriteUnit): Promise<void>
+  /**
+   * The same for a unit of large values: bytes that lie in shared memory reach the writer without a copy, and must not be changed
+   * any more. `packed`: further statements, made ready in another thread (packed-rows.ts), which run behind the others.
+   */
+  writeShared(unit: WriteUnit, packed?: Uint8Array): Promise<void>
   /** Resolves when everything handed over before is committed (or has failed and its callers know). */
   settled(): Promise<void>
   health(): StoreHealth

@@ -101,9 +101,15 @@ async function openAndEdit(home: TestHome, file: string): Promise<Omit<Opening, 
     seen.page = resolve
     seen.failed = reject
   })
-  const edited = new Promise<void>((resolve) => {
+  const edited = new Promise<void>((resolve, reject) => {
     seen.edited = resolve
+    const before = seen.failed
+    seen.failed = (error) => {
+      before(error)
+      reject(error)
+    }
   })
+  edited.catch(() => {}) // awaited below
   const hello = { client_instance: randomUUID(), client: { name: 'bench', version: '1', pid: process.pid } }
   const { wire } = await offer(
     socketTransport(await dial(home.places.socket)),
@@ -113,7 +119,8 @@ async function openAndEdit(home: TestHome, file: string): Promise<Omit<Opening, 
       handlers: () => ({
         value(type, _channel, payload) {
           if (type === FrameType.PROJECTION) seen.page()
-          else if (type === FrameType.RESPONSE) seen.edited()
+          else if (type === FrameType.RESPONSE && (decode(payload) as { ok: boolean }).ok) seen.edited()
+          else if (type === FrameType.RESPONSE) seen.failed(new Error(JSON.stringify(decode(payload))))
           else if (type === FrameType.CLOSE || type === FrameType.ERROR)
             seen.failed(new Error(JSON.stringify(decode(payload))))
         },

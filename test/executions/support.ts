@@ -16,6 +16,7 @@ import type { ExecutionLimits } from '../../daemon/executions/options.ts'
 import { createExecutions } from '../../daemon/executions/room-executions.ts'
 import type { Kernel, KernelRequest } from '../../daemon/kernels/kernel.ts'
 import type { RoomChange, RoomExecutions, RoomPort } from '../../daemon/rooms/parts.ts'
+import { writeShared } from '../../daemon/store/packed-rows.ts'
 import { migrations } from '../../daemon/store/schema.ts'
 import type { SqlValue, Store, StoreHealth, WriteUnit } from '../../daemon/store/store.ts'
 import type { Clock } from '../../protocol/clock.ts'
@@ -79,6 +80,16 @@ export class DirectStore implements Store {
     this.db.transaction(() => {
       for (const { sql, values } of unit) this.db.prepare(sql).run(...values)
     })()
+  }
+
+  async writeShared(unit: WriteUnit, packed?: Uint8Array): Promise<void> {
+    const run = (sql: string, ...values: SqlValue[]) => {
+      const { changes, lastInsertRowid } = this.db.prepare(sql).run(...values)
+      return { changes, id: Number(lastInsertRowid) }
+    }
+    const { all, get } = this
+    const transaction = { all: all.bind(this) as typeof all, get: get.bind(this) as typeof get, run }
+    this.db.transaction(() => writeShared(transaction, { unit, packed: packed ?? null }))()
   }
 
   async settled(): Promise<void> {}

@@ -14,6 +14,7 @@ beforeEach(async () => {
     all: (sql, ...values) => store.all(sql, ...values),
     get: (sql, ...values) => store.get(sql, ...values),
     write: (unit) => (failing ? Promise.reject(failing) : store.write(unit)),
+    writeShared: (unit, packed) => (failing ? Promise.reject(failing) : store.writeShared(unit, packed)),
     settled: () => store.settled(),
     health: () => store.health(),
     close: () => store.close(),

@@ -22,6 +22,7 @@ beforeEach(async () => {
         await store.write(unit)
         step()
       },
+      writeShared: (unit, packed) => store.writeShared(unit, packed),
       settled: () => store.settled(),
       health: () => store.health(),
       close: () => store.close(),

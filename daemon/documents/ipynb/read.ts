@@ -39,18 +39,32 @@ export function readNotebook(
   path: string,
   ids: readonly CellId[] | null = null,
 ): NotebookFile {
+  const { file, rest } = readNotebookFirst(bytes, path, ids)
+  return { ...file, warnings: rest() }
+}
+
+/**
+ * The same in two steps: what is to be shown, and everything that could keep the file from being opened; then, with `rest`, all
+ * warnings, which takes about as long again.
+ */
+export function readNotebookFirst(
+  bytes: Uint8Array,
+  path: string,
+  ids: readonly CellId[] | null = null,
+): { file: Omit<NotebookFile, 'warnings'>; rest: () => readonly FileWarning[] } {
   const file = parseFile(bytes, path)
   const metadata = metadataOf(file)
   const cells = file.nbformat === 4 ? readCells(file, ids) : readOldCells(file)
-  if (file.nbformat === 4) file.warnings.push(...violations(file))
   return {
-    nbformat: file.nbformat,
-    nbformat_minor: file.nbformat_minor,
-    metadata,
-    cells,
-    ...kernelOf(metadata),
-    read_only: file.nbformat === 4 ? null : `nbformat ${file.nbformat}`,
-    warnings: file.warnings,
+    file: {
+      nbformat: file.nbformat,
+      nbformat_minor: file.nbformat_minor,
+      metadata,
+      cells,
+      ...kernelOf(metadata),
+      read_only: file.nbformat === 4 ? null : `nbformat ${file.nbformat}`,
+    },
+    rest: () => (file.nbformat === 4 ? [...file.warnings, ...violations(file)] : file.warnings),
   }
 }
 
@@ -62,7 +76,7 @@ function violations(file: ParsedFile): FileWarning[] {
 
 const DROPPED = ['name', 'signature', 'orig_nbformat', 'orig_nbformat_minor']
 
-function metadataOf(file: ParsedFile): Record<string, unknown> {
+export function metadataOf(file: ParsedFile): Record<string, unknown> {
   const value = file.value.metadata ?? {}
   if (!isRecord(value)) throw invalidFile(file.path, 'metadata', 'expected an object')
   if (file.nbformat >= 4) return value
@@ -70,7 +84,7 @@ function metadataOf(file: ParsedFile): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([key]) => !DROPPED.includes(key)))
 }
 
-function readCells(file: ParsedFile, ids: readonly CellId[] | null): FileCell[] {
+export function readCells(file: ParsedFile, ids: readonly CellId[] | null): FileCell[] {
   const cells = parseCells(file, ids)
   const { path, warnings } = file
   const withIds = hasIds(file.nbformat, file.nbformat_minor)

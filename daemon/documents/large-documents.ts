@@ -1,0 +1,239 @@
+/**
+ * What the file worker does to open a large notebook: from its file, or from the store. It tells what it has as soon as it has it, in
+ * an order that lets others begin: how the notebook begins, for the first page; then pieces of the document's update and rows of
+ * outputs side by side, for the threads that take them in; last what only completes the record.
+ *
+ * Everything large is in shared memory, so that handing it on costs the main thread nothing, however often it is handed on.
+ *
+ * Order of judging a file: its beginning is told before anything is judged; syntax, cells and outputs are judged before the first
+ * piece, so that nothing of a file that cannot be opened is stored; rules of the format, which only warn, come last.
+ */
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { encode } from '../../protocol/codec.ts'
+import { PROJECTION_PAGE } from '../../protocol/frames.ts'
+import type { NotebookId } from '../../protocol/ids.ts'
+import { prepareSmallOutputs, takeRows } from '../executions/file-outputs.ts'
+import type { DocumentCellView } from '../rooms/parts.ts'
+import { RowPacker, shared } from '../store/packed-rows.ts'
+import type { Reader } from '../store/transaction.ts'
+import { asSeed, foundingSlices } from './founding-update.ts'
+import { type NotebookHead, readHead } from './ipynb/head.ts'
+import { type FileCell, type NotebookFile, readNotebookFirst } from './ipynb/read.ts'
+import { readTail } from './journal.ts'
+import { fileError, hashBytes } from './save.ts'
+import { sourceHash } from './source-hash.ts'
+import { UpdateSlicer } from './update-slices.ts'
+
+/** How a document begins: enough for its first page. */
+export interface DocumentHead {
+  readonly metadata: Record<string, unknown>
+  readonly total: number
+  readonly cells: readonly DocumentCellView[]
+}
+
+/** The first page ends at this many bytes of the file's text, or at 200 cells. */
+export const HEAD_SIZE = { cells: PROJECTION_PAGE, bytes: 128 * 1024 }
+
+/** What opening a file tells, in this order; `slices`, `rows` and `cells` many times and mixed. */
+export type FilePart =
+  | { readonly kind: 'head'; readonly head: NotebookHead }
+  /** The file's bytes, all of which could be read as a notebook. */
+  | { readonly kind: 'text'; readonly text: Uint8Array; readonly hash: string }
+  | { readonly kind: 'slices'; readonly slices: readonly Uint8Array[] }
+  /** Packed statements of outputs; none of those of the head's cells. */
+  | { readonly kind: 'rows'; readonly packed: Uint8Array }
+  /** Cells with values that must become blobs, and their places in the notebook. */
+  | { readonly kind: 'cells'; readonly cells: readonly { readonly cell: FileCell; readonly index: number }[] }
+  | { readonly kind: 'file'; readonly file: Omit<NotebookFile, 'cells'> }
+
+/** What loading from the store tells. `head`: as of the snapshot; what came behind it may have changed those cells. */
+export type StoredPart =
+  | { readonly kind: 'stored_head'; readonly head: Uint8Array; readonly doc_seq: number }
+  | { readonly kind: 'slices'; readonly slices: readonly Uint8Array[] }
+
+export interface FileRequest {
+  readonly path: string
+  readonly notebook_id: NotebookId
+  /** Epoch ms, for the rows. */
+  readonly now: number
+}
+
+/** Bytes of slices, and of rows, that are told at once. Rows of one message are one transaction: a few milliseconds of the writer. */
+const BATCH_BYTES = 256 * 1024
+
+/** Throws what is wrong with the file, as reading a small one does. */
+export function openFile({ path, notebook_id, now }: FileRequest, tell: (part: FilePart) => void): void {
+  const bytes = readWhole(path)
+  let head = readHead(bytes, path, HEAD_SIZE)
+  if (head) tell({ kind: 'head', head })
+  const { file, rest } = readNotebookFirst(bytes, path)
+  const { cells, ...plain } = file
+  if (!head) {
+    head = headOf(file)
+    tell({ kind: 'head', head })
+  }
+  tell({ kind: 'text', text: bytes, hash: hashBytes(bytes) })
+  const rows = new OutputRows(notebook_id, now, tell)
+  let next = head.cells.length
+  let batch: Uint8Array[] = []
+  let size = 0
+  const flush = (): void => {
+    if (batch.length > 0) tell({ kind: 'slices', slices: together(batch, size) })
+    batch = []
+    size = 0
+  }
+  for (const slice of foundingSlices(asSeed({ ...plain, cells }))) {
+    batch.push(slice.update)
+    size += slice.update.length
+    if (size < BATCH_BYTES) continue
+    flush()
+    for (; next < slice.cells; next++) rows.add(cells[next], next)
+  }
+  flush()
+  for (; next < cells.length; next++) rows.add(cells[next], next)
+  rows.flush()
+  tell({ kind: 'file', file: { ...plain, warnings: rest() } })
+}
+
+/** What the store has of a document. false: nothing. */
+export function loadStored(
+  store: Pick<Reader, 'all' | 'get'>,
+  notebookId: NotebookId,
+  tell: (part: StoredPart) => void,
+): boolean {
+  const snapshot = store.get<{ doc_seq: number; body: Uint8Array; head: Uint8Array | null }>(
+    'SELECT doc_seq, body, head FROM doc_snapshots WHERE notebook_id = ?',
+    notebookId,
+  )
+  if (snapshot?.head) tell({ kind: 'stored_head', head: snapshot.head, doc_seq: snapshot.doc_seq })
+  let any = snapshot !== undefined
+  for (const slices of storedSlices(store, notebookId)) tell({ kind: 'slices', slices })
+  const slicer = new UpdateSlicer()
+  if (snapshot && snapshot.body.length > 0) {
+    const slices = [...slicer.slices(snapshot.body)]
+    tell({ kind: 'slices', slices: together(slices, lengthOf(slices)) })
+  }
+  const tail = readTail(store, notebookId, snapshot?.doc_seq ?? 0)
+  if (tail.length > 0) {
+    any = true
+    const updates = tail.map(({ body }) => body)
+    tell({ kind: 'slices', slices: together(updates, lengthOf(updates)) })
+  }
+  return any
+}
+
+/** Rows and not one large value: none of them keeps anybody waiting. */
+function* storedSlices(store: Pick<Reader, 'all'>, notebookId: NotebookId): Generator<readonly Uint8Array[]> {
+  const some = Math.ceil(BATCH_BYTES / (32 * 1024))
+  for (let after = -1; ; ) {
+    const rows = store.all<{ slice: number; body: Uint8Array }>(
+      'SELECT slice, body FROM doc_slices WHERE notebook_id = ? AND slice > ? ORDER BY slice LIMIT ?',
+      notebookId,
+      after,
+      some,
+    )
+    const last = rows.at(-1)
+    if (!last) return
+    after = last.slice
+    const slices = rows.map(({ body }) => body)
+    yield together(slices, lengthOf(slices))
+  }
+}
+
+/** What the store keeps of how a document begins. */
+export function encodeHead(head: DocumentHead): Uint8Array {
+  return encode(head)
+}
+
+export function viewOfSeed({
+  cell_id,
+  cell_type,
+  source,
+  metadata,
+  attachments,
+}: FileCell): DocumentCellView {
+  return {
+    cell_id,
+    cell_type,
+    source,
+    source_hash: sourceHash(source),
+    metadata: { ...metadata },
+    ...(attachments ? { attachments: { ...attachments } } : {}),
+  }
+}
+
+function headOf({ metadata, cells }: Omit<NotebookFile, 'warnings'>): NotebookHead {
+  const first: FileCell[] = []
+  let bytes = 0
+  for (const cell of cells) {
+    if (first.length >= HEAD_SIZE.cells || bytes >= HEAD_SIZE.bytes) break
+    first.push(cell)
+    bytes += cell.source.length + JSON.stringify(cell.outputs).length
+  }
+  return { metadata, cells: first, total: cells.length }
+}
+
+/** Rows of outputs, as `RoomExecutions.takeFileOutputs` makes them; places in the notebook are places in the room's queue. */
+class OutputRows {
+  readonly #notebookId: NotebookId
+  readonly #now: number
+  readonly #tell: (part: FilePart) => void
+  readonly #packer = new RowPacker()
+
+  constructor(notebookId: NotebookId, now: number, tell: (part: FilePart) => void) {
+    this.#notebookId = notebookId
+    this.#now = now
+    this.#tell = tell
+  }
+
+  add(cell: FileCell | undefined, index: number): void {
+    const prepared = cell ? prepareSmallOutputs(cell) : null
+    if (!cell || prepared === null) return
+    if (prepared === 'large') {
+      this.#tell({ kind: 'cells', cells: [{ cell, index }] })
+      return
+    }
+    const { statements } = takeRows(this.#notebookId, [prepared], this.#now, () => index + 1)
+    for (const statement of statements) this.#packer.add(statement)
+    if (this.#packer.size >= BATCH_BYTES) this.flush()
+  }
+
+  flush(): void {
+    const packed = this.#packer.take()
+    if (packed) this.#tell({ kind: 'rows', packed })
+  }
+}
+
+function readWhole(path: string): Uint8Array {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const bytes = new Uint8Array(new SharedArrayBuffer(fstatSync(file).size))
+      let at = 0
+      // A file that becomes shorter meanwhile ends early; what was added is seen by the watch.
+      for (let read = 1; read > 0 && at < bytes.length; at += read)
+        read = readSync(file, bytes, at, bytes.length - at, at)
+      return at === bytes.length ? bytes : shared(bytes.subarray(0, at))
+    } finally {
+      closeSync(file)
+    }
+  } catch (thrown) {
+    throw fileError(path, thrown, 'read')
+  }
+}
+
+function lengthOf(parts: readonly Uint8Array[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0)
+}
+
+/** Copies that lie side by side in one piece of shared memory. */
+function together(parts: readonly Uint8Array[], size: number): Uint8Array[] {
+  const memory = new SharedArrayBuffer(size)
+  let at = 0
+  return parts.map((part) => {
+    const copy = new Uint8Array(memory, at, part.length)
+    copy.set(part)
+    at += part.length
+    return copy
+  })
+}
