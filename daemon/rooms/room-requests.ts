@@ -94,7 +94,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     { room, peer, context, mutation },
     { cell_id, code, on_error, allow_stdin, expect_source_hash },
   ) {
-    await room.mustHaveKernelspec()
+    await room.terms.mustHaveKernelspec()
     room.mustMutate()
     expectCounters(room, context)
     if (cell_id !== undefined) mustBeCode(room, cell_id, expect_source_hash)
@@ -115,7 +115,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
   },
 
   async run_all({ room, peer, context, mutation }, { on_error, allow_stdin, expect_sources }) {
-    await room.mustHaveKernelspec()
+    await room.terms.mustHaveKernelspec()
     room.mustMutate()
     expectCounters(room, context)
     if (expect_sources !== undefined) mustBeSources(room, expect_sources)
@@ -164,11 +164,11 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     effect(call, async (begunAt) => {
       const { room } = call
       const present = room.presentKernel ? room.slot.summary(false) : null
-      if (reset) await room.resetBreaker()
-      else room.mustNotHaveTripped()
+      if (reset) await room.terms.resetBreaker()
+      else room.terms.mustNotHaveTripped()
       if (begunAt !== null && present && (present.started_at ?? 0) > begunAt) return { kernel: present }
       await room.slot.end('restarted', 'the kernel was restarted')
-      if (kernel !== undefined) await room.chooseKernel(kernel)
+      if (kernel !== undefined) await room.terms.choose(kernel)
       await room.slot.want(kernel)
       const started = room.kernelSummary()
       if (!started || started.state === 'dead')
@@ -179,7 +179,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
   set_keep_alive: (call, { keep_alive }) =>
     effect(call, async () => {
       const ms = keep_alive === 'default' ? null : keep_alive === 'pinned' ? -1 : keep_alive * 1000
-      await call.room.keepKernel(ms)
+      await call.room.terms.keep(ms)
       return { keep_alive: keepAliveOf(call.room) }
     }),
 

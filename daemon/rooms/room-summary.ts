@@ -15,7 +15,7 @@ export function readinessOf(source: SourceRecord, runtime: Readiness['runtime'])
 }
 
 export function keepAliveOf(room: Room): 'pinned' | number {
-  const ms = room.keepAliveMs
+  const ms = room.terms.keepAliveMs
   return ms === null ? 'pinned' : ms / 1000
 }
 

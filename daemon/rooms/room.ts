@@ -24,17 +24,16 @@ import { EditBatch } from './edit-batch.ts'
 import { EventLog } from './event-log.ts'
 import { archivedRoom, goneRoom } from './gone.ts'
 import { graduate } from './graduation.ts'
-import { DEFAULT_KEEP_ALIVE_MS, KernelSlot } from './kernel-slot.ts'
-import { kernelOfMetadata } from './kernel-wish.ts'
-import { breakerOpen, withDeath } from './memory-breaker.ts'
+import { KernelSlot } from './kernel-slot.ts'
+import { KernelTerms } from './kernel-terms.ts'
 import type { Mutation, Mutations } from './mutations.ts'
 import type { RoomDocument, RoomExecutions, RoomPort } from './parts.ts'
 import type { Peer } from './peer.ts'
 import { RoomPeers } from './room-peers.ts'
-import { advance, type RoomRecord, updateKernelLife } from './room-record.ts'
+import { advance, type RoomRecord } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
 import { RoomSource } from './room-source.ts'
-import { isAttachable, step } from './room-state.ts'
+import { isAttachable } from './room-state.ts'
 import { readinessOf, summaryOf } from './room-summary.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
@@ -43,8 +42,6 @@ import { editFrames, isWork, measureCommitted, type WholeChange, workOf } from '
 
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
-
-const KERNEL_STAYED = 'the kernel that was to be ended for its memory is there: nothing was lost with it'
 
 /** How long after the last peer left the document is put to rest: whoever comes back at once finds it as it was. */
 export const REST_AFTER_MS = 1_000
@@ -71,6 +68,7 @@ export class Room implements RoomPort {
   readonly surroundings: RoomSurroundings
   readonly peers: RoomPeers
   readonly slot: KernelSlot
+  readonly terms: KernelTerms
   /** The room's file: looking, merging, saving, watching. */
   readonly source: RoomSource
   readonly edits: EditBatch
@@ -108,22 +106,11 @@ export class Room implements RoomPort {
     this.#journal = parts.journal
     this.#line = new CommitLine(this.store, (error) => this.#rebuild(error))
     this.events = new EventLog(this.store, this.id, this.record.event_seq)
+    this.terms = new KernelTerms(this)
     this.slot = new KernelSlot({
       clock,
       kernels,
-      startRequest: async (wanted, signal) => {
-        this.#mustHaveWorkspace()
-        this.mustNotHaveTripped()
-        const chosen = await kernels.choose(this.#wantedKernel(wanted))
-        const own = await hooks?.starting(this, chosen.name, signal)
-        return {
-          ...own,
-          notebookId: this.id,
-          name: chosen.name,
-          cwd: this.record.working_dir,
-          orphanGraceMs: this.#keepAliveMs(),
-        }
-      },
+      startRequest: (name, signal) => this.terms.startRequest(name, signal),
       prepare: async (kernel, signal) => {
         await hooks?.started(this, kernel, signal)
       },
@@ -146,14 +133,14 @@ export class Room implements RoomPort {
       },
       idle: () => this.peers.size === 0 && this.#reservations === 0 && this.executions.idle,
       generation: () => this.connectionGeneration,
-      keepAliveMs: () => this.#keepAliveMs(),
+      keepAliveMs: () => this.terms.keepAliveMs,
       runningCell: () => {
         const { running } = this.executions
         return running === null ? undefined : running.cell_id
       },
-      ranOutOfMemory: (what) => this.#noteOutOfMemory(what),
+      ranOutOfMemory: (what) => this.terms.ranOutOfMemory(what),
       started: (kernel) => {
-        if (!this.fault) this.#hasKernel(kernel)
+        if (!this.fault) this.terms.started(kernel)
       },
       settled: () => this.settled(),
     })
@@ -378,24 +365,6 @@ export class Room implements RoomPort {
     mustTakeEdits(this.record.source)
   }
 
-  /**
-   * Before anything is queued for a kernel that is yet to be started: throws `kernel_not_found` while it costs nothing, since a
-   * queued execution already takes the place of what its cell showed.
-   */
-  async mustHaveKernelspec(): Promise<void> {
-    this.#mustHaveWorkspace()
-    this.surroundings.context.hooks?.mayStart(this.record)
-    if (this.slot.runtime === 'ready' || this.slot.runtime === 'launching') return
-    this.mustNotHaveTripped()
-    await this.surroundings.context.kernels.choose(this.#wantedKernel(undefined))
-  }
-
-  /** Throws `kernel_start_failed` while kernels of this room are not started because they ran out of memory. */
-  mustNotHaveTripped(): void {
-    const { memory_deaths } = this.record
-    if (memory_deaths?.tripped) throw breakerOpen(memory_deaths)
-  }
-
   // --- what is shown -------------------------------------------------------------------------------------------------
 
   readiness(): Readiness {
@@ -413,64 +382,6 @@ export class Room implements RoomPort {
   /** Since when nothing was changed or run here and nobody left: epoch ms. */
   get idleSince(): number {
     return Math.max(this.record.touched_at, this.#lastLeft)
-  }
-
-  /** A cell or other code of a user ran in the present kernel: it may hold variables. */
-  get kernelUsed(): boolean {
-    const kernel = this.slot.present
-    if (!kernel) return false
-    const row = this.store.get(
-      'SELECT 1 FROM executions WHERE notebook_id = ? AND kernel_id = ? LIMIT 1',
-      this.id,
-      kernel.id,
-    )
-    return row !== undefined
-  }
-
-  /**
-   * Durable, before the kernel is ended although nobody asked for that: until the next one starts the room is `evicted`. `loss`: what
-   * goes with it, told to peers now, and again when the next kernel starts, whatever daemon that is; null: nothing.
-   */
-  async evict(loss: string | null): Promise<void> {
-    const { record, presentKernel } = this
-    if (!presentKernel) return
-    record.lost = { kernel_id: presentKernel.id, text: loss }
-    const steps = record.state === 'active' ? [step(record, 'evicted')] : []
-    await this.commit({
-      statements: [...steps, updateKernelLife(record)],
-      ...(loss === null ? {} : { events: [{ type: 'notice', text: loss }] }),
-    })
-  }
-
-  /** After `evict`: the kernel is not ended after all. */
-  keepsKernel(): void {
-    if (this.presentKernel && !this.fault) this.#hasKernel(this.presentKernel)
-  }
-
-  /** The kernelspec of the next start; durable. */
-  chooseKernel(name: string): Promise<void> {
-    this.record.kernel_name = name
-    return this.commit({ statements: [updateKernelLife(this.record)] })
-  }
-
-  /** A person said so: kernels are started again. Durable. */
-  async resetBreaker(): Promise<void> {
-    if (this.record.memory_deaths === null) return
-    this.record.memory_deaths = null
-    await this.commit({ statements: [updateKernelLife(this.record)] })
-  }
-
-  /** How long (ms) the idle kernel is kept; null: the default; -1: pinned. Durable; holds for the kernel that runs too. */
-  async keepKernel(keepAliveMs: number | null): Promise<void> {
-    this.record.keep_alive_ms = keepAliveMs
-    await this.commit({ statements: [updateKernelLife(this.record)] })
-    this.slot.present?.keepFor(this.#keepAliveMs())
-    this.slot.consider()
-  }
-
-  /** Ms; null: pinned. */
-  get keepAliveMs(): number | null {
-    return this.#keepAliveMs()
   }
 
   // --- ending --------------------------------------------------------------------------------------------------------
@@ -495,61 +406,12 @@ export class Room implements RoomPort {
 
   // --- within --------------------------------------------------------------------------------------------------------
 
-  #mustHaveWorkspace(): void {
-    if (this.record.state === 'archived') throw archivedRoom(this.id, 'runs nothing')
-  }
-
-  #wantedKernel(name: string | undefined): { name?: string; language?: string } {
-    const asked = name ?? this.record.kernel_name
-    if (asked) return { name: asked }
-    const wish = kernelOfMetadata(this.document.metadata)
-    const { launched_kernel } = this.record
-    // Nobody says which: then as before, whatever the machine has got meanwhile.
-    return wish.name || wish.language || !launched_kernel ? wish : { name: launched_kernel }
-  }
-
-  #noteOutOfMemory(what: string): string {
-    const deaths = withDeath(this.record.memory_deaths, this.now(), what)
-    this.record.memory_deaths = deaths
-    this.#storeKernelLife()
-    return deaths.tripped ? `. ${breakerOpen(deaths).message}` : ''
-  }
-
-  #storeKernelLife(): void {
-    // A failure breaks the line, and the rebuild goes on from what the store has.
-    this.commit({ statements: [updateKernelLife(this.record)] }).catch(() => {})
-  }
-
-  #keepAliveMs(): number | null {
-    const own = this.record.keep_alive_ms
-    return own === -1 ? null : (own ?? DEFAULT_KEEP_ALIVE_MS)
-  }
-
   #kernelChanged(): void {
     if (this.#closed || this.fault) return
     const event: DurableEvent = { type: 'kernel', kernel: this.kernelSummary() }
     // A failure breaks the line, and the rebuild shows the kernel as it is.
     this.commit({ statements: [], events: [event] }).catch(() => {})
     this.source.considerHandOff()
-  }
-
-  /** A kernel is there: a room that was evicted is active again, and hears what is not as it was. */
-  #hasKernel({ id, name }: Kernel): void {
-    const { record } = this
-    const { lost } = record
-    if (record.launched_kernel === name && lost === null) return
-    record.launched_kernel = name
-    record.lost = null
-    let notice: string | null = null
-    // The very one that was to go: its daemon died before it could end it.
-    if (lost && lost.text !== null)
-      notice = lost.kernel_id === id ? KERNEL_STAYED : `a fresh kernel: ${lost.text}`
-    const steps = record.state === 'evicted' ? [step(record, 'active')] : []
-    // A failure breaks the line, and the rebuild goes on from what the store has.
-    this.commit({
-      statements: [...steps, updateKernelLife(record)],
-      ...(notice === null ? {} : { events: [{ type: 'notice', text: notice }] }),
-    }).catch(() => {})
   }
 
   #tellReadiness(): void {
@@ -608,7 +470,7 @@ export class Room implements RoomPort {
     this.executions.resume(kernel, whyGone)
     if (!kernel) return
     this.slot.listen(this.#consumedSeq(kernel))
-    this.#hasKernel(kernel)
+    this.terms.started(kernel)
   }
 
   #consumedSeq(kernel: Kernel): number {

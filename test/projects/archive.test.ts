@@ -50,7 +50,7 @@ test('an archived room is in no list, can be read, runs and takes nothing; files
     const again = await bench.attach(claim.notebook_id)
     expect(again.room.document.cells(0, 9).map(({ source }) => source)).toEqual(['6 * 7'])
     expect(() => again.room.mustMutate()).toThrow(/archived and takes no edits/)
-    await expect(again.room.mustHaveKernelspec()).rejects.toThrow(/archived and runs nothing/)
+    await expect(again.room.terms.mustHaveKernelspec()).rejects.toThrow(/archived and runs nothing/)
     await expect(again.room.slot.want()).rejects.toThrow(/archived and runs nothing/)
     expect(recentRecords(bench.store, 100)).toEqual([])
     expect(isListed(again.room.record.state)).toBe(false)

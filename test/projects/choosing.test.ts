@@ -70,7 +70,7 @@ test('a draft whose kernel was chosen by somebody is not given again', () =>
     const draft = await seeded.through(seeded.claim(project, { interactive: true }))
     const { room } = await seeded.attach(draft.notebook_id)
     // It is on its way to the store when the next claim comes.
-    const writing = room.chooseKernel('another')
+    const writing = room.terms.choose('another')
     const claim = await seeded.through(seeded.claim(project, { interactive: true }))
     await writing
     expect(claim.notebook_id).not.toBe(draft.notebook_id)

@@ -154,7 +154,7 @@ test('the kernel of a room that was archived is ended, pinned or not, and by the
   withSeeded(async (seeded) => {
     const { project } = await seeded.add('one')
     const [done, cut] = [await worked(seeded, project), await worked(seeded, project)]
-    for (const id of [done, cut]) await (await seeded.rooms.byId(NotebookId.parse(id))).keepKernel(-1)
+    for (const id of [done, cut]) await (await seeded.rooms.byId(NotebookId.parse(id))).terms.keep(-1)
     const archive = (id: string) =>
       archiveRoom(seeded.projects.context, seeded.projects.tier, NotebookId.parse(id), false)
     await seeded.through(archive(done))

@@ -45,7 +45,7 @@ test('an untrusted repository with sitecustomize.py, a module named like a stdli
     for (const claim of [warm, cold]) {
       expect(claim.standby).toBe('missing')
       const { room } = await bench.attach(claim.notebook_id)
-      await expect(room.mustHaveKernelspec()).rejects.toMatchObject({ code: 'forbidden' })
+      await expect(room.terms.mustHaveKernelspec()).rejects.toMatchObject({ code: 'forbidden' })
       await expect(room.slot.want()).rejects.toMatchObject({ code: 'forbidden' })
       expect(existsSync(join(claim.workspace, 'etc'))).toBe(false)
     }

@@ -122,12 +122,12 @@ export class MemoryKeeper implements Headroom {
     const reason = `its kernel was ended because kernels used more than ${mebibytes(this.budget)} MiB of memory together`
     context.log.warn({ room: room.id, rung, bytes, budget: this.budget }, reason)
     if (rung === 'variables')
-      await room.evict(
+      await room.terms.evict(
         `${reason}: its variables are gone, its outputs are kept; the next cell starts a fresh kernel`,
       )
-    else if (rung === 'clean') await room.evict(null)
+    else if (rung === 'clean') await room.terms.evict(null)
     if (!mayEnd(this.#candidate(room))) {
-      room.keepsKernel()
+      room.terms.stays()
       return false
     }
     await room.slot.end('shutdown', reason, GRACE_MS)
@@ -149,7 +149,7 @@ export class MemoryKeeper implements Headroom {
   #rung(room: Room): Rung {
     if (isWaiting(room.record)) return 'standby'
     if (room.record.state === 'draft') return 'draft'
-    return room.kernelUsed ? 'variables' : 'clean'
+    return room.terms.used ? 'variables' : 'clean'
   }
 
   /** Expected bytes of kernels that have started since that look, or are starting now: the next look will find them. */
