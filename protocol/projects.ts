@@ -153,10 +153,10 @@ export const Standby = z.object({
  * away asks again.
  */
 export const DaemonEvent = z.discriminatedUnion('type', [
-  /** A room came into lists or left them, or its title changed. */
+  /** A room came into lists or left them (closed, archived), or its title or path changed. */
   z.object({ type: z.literal('rooms_changed'), notebook_id: NotebookId }),
   z.object({ type: z.literal('projects_changed'), project: ProjectId }),
-  /** A room with a running kernel entered the pool. */
+  /** A room entered the pool; with its kernel, unless none may be started (`pool_status` says why). */
   z.object({ type: z.literal('project_warm_ready'), project: ProjectId, notebook_id: NotebookId }),
   /** Warming failed, and is tried again after `retry_in_ms`. */
   z.object({

@@ -334,7 +334,10 @@ export class Projects implements RoomHooks {
   graduated(room: Room): void {
     this.drafts.graduated(room.id)
     this.tier.graduated(room.id)
-    this.context.tell({ type: 'rooms_changed', notebook_id: room.id })
+  }
+
+  listChanged(notebook_id: NotebookId): void {
+    this.context.tell({ type: 'rooms_changed', notebook_id })
   }
 
   async readyRoom(spec: KernelSpecSummary): Promise<Room | null> {

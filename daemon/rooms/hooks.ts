@@ -34,6 +34,8 @@ export interface RoomHooks {
   leavingDraft(record: RoomRecord): Statement[]
   /** After that transaction. */
   graduated(room: Room): void
+  /** A room came into lists or left them, or is called otherwise there. */
+  listChanged(notebookId: NotebookId): void
   /**
    * A hidden room with a running kernel of this kind that nobody has yet, for a new notebook; null: none. It is the caller's: made
    * somebody's with one commit that holds `leaveReady`, followed by `readyTaken`; or dropped.

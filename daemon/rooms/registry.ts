@@ -297,6 +297,7 @@ export class RoomRegistry implements Rooms {
     await room.source.flush()
     await room.settled()
     this.#drop(room, 'the room was closed')
+    if (isListed(room.record.state)) this.context.hooks?.listChanged(room.id)
     return ended
   }
 
@@ -507,6 +508,7 @@ export class RoomRegistry implements Rooms {
       throw error
     }
     this.resident.set(room.id, room)
+    if (isListed(room.record.state)) this.context.hooks?.listChanged(room.id)
     return room
   }
 
@@ -517,6 +519,7 @@ export class RoomRegistry implements Rooms {
       { sql: 'DELETE FROM mutations WHERE notebook_id = ? AND method = ?', values: [room.id, 'create'] },
       { sql: 'DELETE FROM rooms WHERE notebook_id = ?', values: [room.id] },
     ])
+    this.context.hooks?.listChanged(room.id)
   }
 
   /** Those who came while it was loading become peers, or are told why not, in the turn in which the flight ends. */

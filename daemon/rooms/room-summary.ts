@@ -2,7 +2,8 @@
 import type { Readiness, RoomSummary } from '../../protocol/notebook.ts'
 import { residentMemory } from '../kernel-host/process-identity.ts'
 import type { Room } from './room.ts'
-import type { SourceRecord } from './room-record.ts'
+import type { RoomRecord, SourceRecord } from './room-record.ts'
+import { isListed } from './room-state.ts'
 
 export function readinessOf(source: SourceRecord, runtime: Readiness['runtime']): Readiness {
   const { state, reason } = source
@@ -37,4 +38,9 @@ export function summaryOf(room: Room): RoomSummary {
     doc_seq: record.doc_seq,
     event_seq: record.event_seq,
   }
+}
+
+/** What lists say of a room that is told when it changes; null: it is in none. */
+export function listingOf({ state, title, path }: RoomRecord): string | null {
+  return isListed(state) ? JSON.stringify([title, path]) : null
 }

@@ -34,7 +34,7 @@ import { advance, type RoomRecord } from './room-record.ts'
 import { type RoomHandler, roomHandlers } from './room-requests.ts'
 import { RoomSource } from './room-source.ts'
 import { isAttachable } from './room-state.ts'
-import { readinessOf, summaryOf } from './room-summary.ts'
+import { listingOf, readinessOf, summaryOf } from './room-summary.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
 import { mustTakeEdits } from './source-states.ts'
@@ -84,6 +84,8 @@ export class Room implements RoomPort {
   #reservations = 0
   #closed = false
   #told: Readiness
+  /** As lists were last told of it. */
+  #listing: string | null
   #lastLeft = 0
   #cancelRetry: (() => void) | null = null
   #cancelRest: (() => void) | null = null
@@ -147,6 +149,7 @@ export class Room implements RoomPort {
     this.executions = parts.makeExecutions(this)
     this.source = new RoomSource(surroundings.context, surroundings.files, this)
     this.#told = this.readiness()
+    this.#listing = listingOf(this.record)
   }
 
   // --- what the parts ask (RoomPort) ---------------------------------------------------------------------------------
@@ -259,6 +262,7 @@ export class Room implements RoomPort {
         this.peers.deliver(FrameType.EVENT, frame, first + i + 1)
       })
       if (graduation.length > 0) this.surroundings.context.hooks?.graduated(this)
+      this.#tellListing()
       told?.()
       this.slot.consider()
       this.source.changed(edited !== undefined, change.events ?? [])
@@ -412,6 +416,13 @@ export class Room implements RoomPort {
     // A failure breaks the line, and the rebuild shows the kernel as it is.
     this.commit({ statements: [], events: [event] }).catch(() => {})
     this.source.considerHandOff()
+  }
+
+  #tellListing(): void {
+    const listing = listingOf(this.record)
+    if (listing === this.#listing) return
+    this.#listing = listing
+    this.surroundings.context.hooks?.listChanged(this.id)
   }
 
   #tellReadiness(): void {

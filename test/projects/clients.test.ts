@@ -126,6 +126,18 @@ test('a room that somebody begins to work in comes into lists, and that is told;
   const { rooms } = await client.call('list_rooms', { inactive: true })
   expect(rooms.map((each) => each.notebook_id)).toEqual([notebook_id])
 
+  // So are notebooks of no project, what they are called, and their end.
+  const changes = (id: string) =>
+    told(heard, 'rooms_changed').filter((event) => event.notebook_id === id).length
+  const plain = await other.openRoom({ create: { kernel: 'javascript', working_dir: home.work } })
+  await until('word of a new one', () => changes(plain.id) === 1)
+  await plain.createCell({ source: '1' })
+  await plain.save(join(home.work, 'named.ipynb'))
+  await until('word of its name', () => changes(plain.id) === 2)
+  await other.call('close_room', { notebook_id: plain.id })
+  await until('word of its end', () => changes(plain.id) === 3)
+  expect(changes(notebook_id)).toBe(1)
+
   const gone = await add('gone', { depth: 0 })
   const draft = await client.call('claim_room', { project: gone, interactive: true })
   await client.call('remove_project', { project: gone })

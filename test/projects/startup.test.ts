@@ -1,5 +1,5 @@
 /** What a daemon does with what the last one left: rows first, then kernels by their rows, then folders, then the pools. */
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { archiveRoom } from '../../daemon/projects/archive.ts'
@@ -53,7 +53,12 @@ test('warming, pooled and draft rooms are retired, with kernels and folders; fil
     const away = await seeded.through(seeded.claim(project, { skip_warm: true }))
     rmSync(away.workspace, { recursive: true })
     const files = await seeded.through(seeded.claim(project, { skip_warm: true }))
-    writeFileSync(join(files.workspace, 'mine.csv'), 'mine')
+    const [mine, mark] = ['mine.csv', '.git/roomd/prepared'].map((name) => join(files.workspace, name))
+    // File systems count time in ticks of some milliseconds: newer is a tick later.
+    await until('the next tick', () => {
+      writeFileSync(mine ?? '', 'mine')
+      return statSync(mine ?? '').ctimeMs > statSync(mark ?? '').ctimeMs
+    })
     await seeded.fill(project)
     const [pooled] = seeded.projects.poolOf(project).pooled
     project.record.own = { ...project.record.own, depth: 2 }
