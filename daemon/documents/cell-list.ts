@@ -59,6 +59,12 @@ export class CellList {
     return cell === undefined ? -1 : this.#order.indexOf(cell)
   }
 
+  /** Adds one at the end, when a list is first made. */
+  append(cell: CellMap): void {
+    this.#order.push(cell)
+    this.#byId.set(idOf(cell), cell)
+  }
+
   insert(index: number, cell: CellMap): void {
     this.#order.splice(index, 0, cell)
     this.#byId.set(idOf(cell), cell)

@@ -143,11 +143,13 @@ export async function loadDocumentInSlices(
     }
     checkMeta(metaOf(doc))
     const cells = cellsOf(doc).toArray()
+    const list = new CellList()
     for (const [index, cell] of cells.entries()) {
       checkCell(cell, `cells[${index}]`)
+      list.append(cell)
       if (breathing.due) await breathing.pause()
     }
-    const document = new NotebookDocument(doc, kept)
+    const document = new NotebookDocument(doc, kept, list)
     for (let at = 0; at < cells.length; at += PRIMED) {
       document.cells(at, PRIMED)
       if (breathing.due) await breathing.pause()
@@ -182,12 +184,14 @@ export class NotebookDocument implements RoomDocument {
   /** Updates were lost: something in the store builds on them and cannot be shown. */
   readonly incomplete: boolean
 
-  constructor(doc: Y.Doc, kept: Uint8Array[]) {
+  /** `list`: its cells as they are now, where they were gone through before. */
+  constructor(doc: Y.Doc, kept: Uint8Array[], list?: CellList) {
     this.#doc = doc
     this.#base = kept
     this.incomplete = isPending(doc)
     this.#observe(doc)
-    this.#cells.reset(cellsOf(doc).toArray())
+    if (list) this.#cells = list
+    else this.#cells.reset(cellsOf(doc).toArray())
   }
 
   get cellCount(): number {

@@ -12,7 +12,9 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { encode } from '../../protocol/codec.ts'
 import { PROJECTION_PAGE } from '../../protocol/frames.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
+import type { ExecutionSummary } from '../../protocol/notebook.ts'
 import { prepareSmallOutputs, takeRows } from '../executions/file-outputs.ts'
+import { readAllShown, type ShownExecution } from '../executions/reading.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { RowPacker, shared } from '../store/packed-rows.ts'
 import type { Reader } from '../store/transaction.ts'
@@ -40,8 +42,8 @@ export type FilePart =
   /** The file's bytes, all of which could be read as a notebook. */
   | { readonly kind: 'text'; readonly text: Uint8Array; readonly hash: string }
   | { readonly kind: 'slices'; readonly slices: readonly Uint8Array[] }
-  /** Packed statements of outputs; none of those of the head's cells. */
-  | { readonly kind: 'rows'; readonly packed: Uint8Array }
+  /** Packed statements of outputs, and what their cells then show; none of those of the head's cells. */
+  | { readonly kind: 'rows'; readonly packed: Uint8Array; readonly shown: readonly ExecutionSummary[] }
   /** Cells with values that must become blobs, and their places in the notebook. */
   | { readonly kind: 'cells'; readonly cells: readonly { readonly cell: FileCell; readonly index: number }[] }
   | { readonly kind: 'file'; readonly file: Omit<NotebookFile, 'cells'> }
@@ -50,6 +52,7 @@ export type FilePart =
 export type StoredPart =
   | { readonly kind: 'stored_head'; readonly head: Uint8Array; readonly doc_seq: number }
   | { readonly kind: 'slices'; readonly slices: readonly Uint8Array[] }
+  | { readonly kind: 'shown'; readonly shown: readonly ShownExecution[] }
 
 export interface FileRequest {
   readonly path: string
@@ -119,6 +122,7 @@ export function loadStored(
     const updates = tail.map(({ body }) => body)
     tell({ kind: 'slices', slices: together(updates, lengthOf(updates)) })
   }
+  for (const shown of readAllShown(store, notebookId)) tell({ kind: 'shown', shown })
   return any
 }
 
@@ -179,6 +183,7 @@ class OutputRows {
   readonly #now: number
   readonly #tell: (part: FilePart) => void
   readonly #packer = new RowPacker()
+  #shown: ExecutionSummary[] = []
 
   constructor(notebookId: NotebookId, now: number, tell: (part: FilePart) => void) {
     this.#notebookId = notebookId
@@ -193,14 +198,16 @@ class OutputRows {
       this.#tell({ kind: 'cells', cells: [{ cell, index }] })
       return
     }
-    const { statements } = takeRows(this.#notebookId, [prepared], this.#now, () => index + 1)
+    const { statements, entries } = takeRows(this.#notebookId, [prepared], this.#now, () => index + 1)
     for (const statement of statements) this.#packer.add(statement)
+    for (const { summary } of entries.values()) this.#shown.push(summary)
     if (this.#packer.size >= BATCH_BYTES) this.flush()
   }
 
   flush(): void {
     const packed = this.#packer.take()
-    if (packed) this.#tell({ kind: 'rows', packed })
+    if (packed) this.#tell({ kind: 'rows', packed, shown: this.#shown })
+    this.#shown = []
   }
 }
 

@@ -6,11 +6,12 @@
  * Between the last look at the old bytes and the rename another program may still write; that moment cannot be closed with
  * POSIX means and is a few microseconds long.
  */
-import { createHash, randomBytes, webcrypto } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { renameSync, statSync } from 'node:fs'
 import { type FileHandle, open, readdir, readFile, realpath, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
+import { Breathing } from '../breathing.ts'
 
 export interface SaveRequest {
   /** Absolute path; symlinks are followed. */
@@ -33,10 +34,18 @@ export function hashBytes(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** The same off the main thread: hashing 20 MB takes tens of milliseconds. */
+/** Bytes that are hashed in one step: less than a millisecond. */
+const HASH_STEP = 512 * 1024
+
+/** The same in steps with turns of the loop in between: hashing 20 MB takes tens of milliseconds, and so does copying them for another thread. */
 async function hashLarge(bytes: Uint8Array): Promise<string> {
-  if (bytes.length < 256 * 1024) return hashBytes(bytes)
-  return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytes)).toString('hex')
+  const hash = createHash('sha256')
+  const breathing = new Breathing()
+  for (let at = 0; at < bytes.length; at += HASH_STEP) {
+    hash.update(bytes.subarray(at, at + HASH_STEP))
+    if (breathing.due) await breathing.pause()
+  }
+  return hash.digest('hex')
 }
 
 /** Bytes and hash of a file. Rejects `not_found`, or `forbidden` and the like naming path and cause. */

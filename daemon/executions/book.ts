@@ -6,18 +6,15 @@
  */
 import type { CellId, ExecutionId, KernelId, NotebookId } from '../../protocol/ids.ts'
 import { type ExecutionSummary, isTerminal, type Output } from '../../protocol/notebook.ts'
-import { Breathing } from '../breathing.ts'
 import type { Store } from '../store/store.ts'
 import { Live } from './live.ts'
-import { readStoredOutputs } from './reading.ts'
+import { readStoredOutputs, type ShownExecution } from './reading.ts'
 import { Recorder } from './recorder.ts'
 import { type ExecutionRow, executionColumns, openStatuses, readDetail, summaryOf } from './rows.ts'
 
 /** Terminal executions whose outputs are kept for the next look, and how many outputs one of them may have. */
 const CACHED_EXECUTIONS = 200
 const CACHED_OUTPUTS = 100
-/** Rows that are read in one step of `preload`. */
-const PRELOADED = 100
 /** Ids known to be no execution of this room. */
 const REMEMBERED_STRANGERS = 1000
 
@@ -142,26 +139,13 @@ export class RecordBook {
     if (live.pins === 0 && live.terminal) this.#live.delete(live.id)
   }
 
-  /** Loads which execution each cell shows, with turns in between; before anybody looks at the room. */
-  async preload(): Promise<void> {
-    const breathing = new Breathing()
-    const shown = new Map<CellId, ExecutionId>()
-    for (let after = ''; !this.#shown; ) {
-      const rows = this.#store.all<ExecutionRow & { shown_by: CellId }>(
-        `SELECT c.cell_id AS shown_by, ${executionColumns} FROM cell_executions c JOIN executions e USING (execution_id)
-         WHERE c.notebook_id = ? AND c.cell_id > ? ORDER BY c.cell_id LIMIT ?`,
-        this.#notebookId,
-        after,
-        PRELOADED,
-      )
-      for (const row of rows) {
-        shown.set(row.shown_by, row.execution_id)
-        if (!this.#live.has(row.execution_id)) this.#summaries.set(row.execution_id, summaryOf(row))
-      }
-      const last = rows.at(-1)
-      if (!last) this.#shown = shown
-      else after = last.shown_by
-      if (breathing.due) await breathing.pause()
+  /** Takes what all cells show, as another thread has read it; nothing may have changed since. */
+  preload(all: Iterable<ShownExecution>): void {
+    if (this.#shown) return
+    this.#shown = new Map()
+    for (const { cell_id, execution } of all) {
+      this.#shown.set(cell_id, execution.execution_id)
+      if (!this.#live.has(execution.execution_id)) this.#summaries.set(execution.execution_id, execution)
     }
   }
 

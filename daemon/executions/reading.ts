@@ -76,6 +76,35 @@ export function readShown(
   return { execution, outputs: readStoredOutputs(store, row.execution_id).map(({ output }) => output) }
 }
 
+/** A cell, and the execution that it shows. */
+export interface ShownExecution {
+  readonly cell_id: CellId
+  readonly execution: ExecutionSummary
+}
+
+/** Rows that are read and told at once. */
+const SHOWN_AT_ONCE = 200
+
+/** What all cells of a room show, as committed, some at a time. */
+export function* readAllShown(
+  store: Pick<Store, 'all'>,
+  notebookId: NotebookId,
+): Generator<readonly ShownExecution[]> {
+  for (let after = ''; ; ) {
+    const rows = store.all<ExecutionRow & { shown_by: CellId }>(
+      `SELECT c.cell_id AS shown_by, ${executionColumns} FROM cell_executions c JOIN executions e USING (execution_id)
+       WHERE c.notebook_id = ? AND c.cell_id > ? ORDER BY c.cell_id LIMIT ?`,
+      notebookId,
+      after,
+      SHOWN_AT_ONCE,
+    )
+    const last = rows.at(-1)
+    if (!last) return
+    after = last.shown_by
+    yield rows.map((row) => ({ cell_id: row.shown_by, execution: summaryOf(row) }))
+  }
+}
+
 export interface TextSlice {
   readonly text: string
   readonly offset: number

@@ -29,7 +29,7 @@ import { type PreparedFileOutputs, takeRows } from './file-outputs.ts'
 import type { Live } from './live.ts'
 import type { Reply } from './messages.ts'
 import { defaultLimits, type ExecutionLimits, type ExecutionsOptions } from './options.ts'
-import { readExecution } from './reading.ts'
+import { readExecution, type ShownExecution } from './reading.ts'
 import { type ExecutionRow, insertExecution, showInCell } from './rows.ts'
 import { Runner } from './runner.ts'
 
@@ -312,8 +312,8 @@ class Executions implements RoomExecutions {
     return id === undefined ? undefined : this.#book.summary(id)
   }
 
-  preload(): Promise<void> {
-    return this.#book.preload()
+  preload(all: Iterable<ShownExecution>): void {
+    this.#book.preload(all)
   }
 
   outputs(executionId: ExecutionId): Output[] {

@@ -13,7 +13,7 @@
 import { basename, dirname } from 'node:path'
 import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { Cell } from '../../protocol/notebook.ts'
+import type { Cell, ExecutionSummary } from '../../protocol/notebook.ts'
 import { loadDocumentInSlices } from '../documents/document.ts'
 import type { NotebookHead } from '../documents/ipynb/head.ts'
 import type { NotebookFile } from '../documents/ipynb/read.ts'
@@ -21,7 +21,7 @@ import { slicedStatement, sliceStatements } from '../documents/journal.ts'
 import { type DocumentHead, encodeHead, type FilePart, viewOfSeed } from '../documents/large-documents.ts'
 import { SliceQueue } from '../documents/slice-queue.ts'
 import { prepareFileOutputs, takeRows } from '../executions/file-outputs.ts'
-import { readShown } from '../executions/reading.ts'
+import { readShown, type ShownExecution } from '../executions/reading.ts'
 import { baseRows } from './base-text.ts'
 import { newRecord, partsAround, sourceOf, withoutDocument } from './opening.ts'
 import type { RoomParts } from './room.ts'
@@ -38,11 +38,17 @@ export interface FirstPage {
   readonly doc_seq: number
 }
 
+/** A large room that is in the store, and what its cells show. */
+export interface LargeRoom {
+  readonly parts: RoomParts
+  readonly shown: readonly ShownExecution[]
+}
+
 /** Called once at most. */
 export type ShowPage = (page: FirstPage) => void
 
 /** Reads a large file into a new room, which is durable when this resolves. Rejects with what is wrong with the file, and where. */
-export async function openLargeFile(rooms: RoomsContext, path: string, show: ShowPage): Promise<RoomParts> {
+export async function openLargeFile(rooms: RoomsContext, path: string, show: ShowPage): Promise<LargeRoom> {
   const record = newRecord(rooms, {
     path,
     kind: 'in-place',
@@ -70,6 +76,7 @@ class Making {
   readonly #document = loadDocumentInSlices(this.#slices)
   /** Writes and preparations under way. */
   readonly #under: Promise<unknown>[] = []
+  readonly #shown: ShownExecution[] = []
   #slice = 0
   #head: NotebookHead | null = null
   #hash = ''
@@ -106,6 +113,7 @@ class Making {
         break
       case 'rows':
         this.#wait(store.writeShared([], part.packed))
+        for (const execution of part.shown) this.#noteShown(execution)
         break
       case 'cells':
         for (const { cell, index } of part.cells) this.#wait(this.#takeCell(cell, index))
@@ -117,7 +125,7 @@ class Making {
   }
 
   /** All parts are there. */
-  async finish(): Promise<RoomParts> {
+  async finish(): Promise<LargeRoom> {
     this.#slices.end()
     await Promise.all(this.#under)
     const { store } = this.#rooms
@@ -127,7 +135,8 @@ class Making {
     const { metadata, total, cells } = this.#head
     const head = encodeHead({ metadata, total, cells: cells.map(viewOfSeed) })
     await store.write([slicedStatement(record.notebook_id, record.doc_seq, head), updateBinding(record)])
-    return { record, document: await this.#document, ...partsAround(this.#rooms, record) }
+    const parts = { record, document: await this.#document, ...partsAround(this.#rooms, record) }
+    return { parts, shown: this.#shown }
   }
 
   /** After a failure: nothing of the room stays. What cannot be removed now, the next daemon removes. */
@@ -152,8 +161,10 @@ class Making {
     for (const one of prepared) {
       const taken = takeRows(record.notebook_id, [one], record.created_at, () => places.get(one.cell_id) ?? 0)
       this.#wait(store.write(taken.statements))
-      for (const { summary, outputs } of taken.entries.values())
+      for (const { summary, outputs } of taken.entries.values()) {
         shown.set(one.cell_id, { execution: summary, outputs })
+        this.#noteShown(summary)
+      }
     }
     if (this.#failed) return
     this.#show({
@@ -169,7 +180,13 @@ class Making {
     const { blobs, store } = this.#rooms
     const { notebook_id, created_at } = this.#record
     const prepared = await prepareFileOutputs(blobs, [cell])
-    await store.write(takeRows(notebook_id, prepared, created_at, () => index + 1).statements)
+    const { statements, entries } = takeRows(notebook_id, prepared, created_at, () => index + 1)
+    for (const { summary } of entries.values()) this.#noteShown(summary)
+    await store.write(statements)
+  }
+
+  #noteShown(execution: ExecutionSummary): void {
+    if (execution.cell_id !== null) this.#shown.push({ cell_id: execution.cell_id, execution })
   }
 
   #wait(work: Promise<unknown>): void {
@@ -184,13 +201,15 @@ export async function loadLargeRoom(
   rooms: RoomsContext,
   record: RoomRecord,
   show: ShowPage,
-): Promise<RoomParts> {
+): Promise<LargeRoom> {
+  const shown: ShownExecution[] = []
   const slices = new SliceQueue()
   const document = loadDocumentInSlices(slices)
   document.catch(() => {}) // awaited below
   try {
     const found = await rooms.worker.load(record.notebook_id, (part) => {
       if (part.kind === 'slices') slices.push(part.slices)
+      else if (part.kind === 'shown') shown.push(...part.shown)
       else show(storedPage(rooms, record, decode(part.head) as DocumentHead, part.doc_seq))
     })
     if (!found) throw withoutDocument(record)
@@ -199,7 +218,7 @@ export async function loadLargeRoom(
     slices.fail(error)
     throw error
   }
-  return { record, document: await document, ...partsAround(rooms, record) }
+  return { parts: { record, document: await document, ...partsAround(rooms, record) }, shown }
 }
 
 /** The document as of its snapshot, with what its cells show now. */

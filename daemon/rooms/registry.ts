@@ -31,9 +31,9 @@ import {
   makeHiddenRoom,
   type NewRoom,
 } from './opening.ts'
-import { type FirstPage, loadLargeRoom, openLargeFile } from './opening-large.ts'
+import { type FirstPage, type LargeRoom, loadLargeRoom, openLargeFile } from './opening-large.ts'
 import { takeReadyRoom } from './ready-room.ts'
-import { Room, type RoomParts, type RoomSurroundings } from './room.ts'
+import { Room, type RoomSurroundings } from './room.ts'
 import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
 import { isAttachable, isListed } from './room-state.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
@@ -411,11 +411,11 @@ export class RoomRegistry implements Rooms {
       const other = await this.#files.claims.take(path)
       if (other && scope !== 'viewer') throw activeElsewhere(path, other)
       if (await isLargeFile(path)) {
-        const parts = await openLargeFile(this.context, path, (page) => {
+        const made = await openLargeFile(this.context, path, (page) => {
           // Who else has the file is told in place of a page.
           if (!other) show(this.#show(page))
         })
-        return this.#take(parts)
+        return this.#take(made)
       }
       const room = await this.#install(await importFile(this.context, path), [])
       await this.#openFile(room)
@@ -468,10 +468,10 @@ export class RoomRegistry implements Rooms {
     if (isLargeRoom(this.context, record)) {
       const { path } = record
       const ours = path === null || (await this.#files.claims.take(path)) === null
-      const parts = await loadLargeRoom(this.context, record, (page) => {
+      const made = await loadLargeRoom(this.context, record, (page) => {
         if (ours && isAttachable(record.state)) show(this.#show(page))
       })
-      return this.#take(parts)
+      return this.#take(made)
     }
     const room = new Room(loadParts(this.context, record), this.#surroundings)
     await this.#openFile(room)
@@ -480,9 +480,10 @@ export class RoomRegistry implements Rooms {
   }
 
   /** A large room that is stored: looks at its file, and is there for all. */
-  async #take(parts: RoomParts): Promise<Room> {
+  async #take({ parts, shown }: LargeRoom): Promise<Room> {
     const room = new Room(parts, this.#surroundings)
-    await Promise.all([room.executions.preload(), this.#openFile(room)])
+    room.executions.preload(shown)
+    await this.#openFile(room)
     this.resident.set(room.id, room)
     return room
   }

@@ -512,4 +512,9 @@ export const migrations: readonly string[] = [
   -- MessagePack {metadata, total, cells}: how the document of the snapshot begins; NULL: it is small.
   ALTER TABLE doc_snapshots ADD COLUMN head BLOB;
   `,
+  `
+  -- Executions that are not terminal: few, among any number that are over.
+  CREATE INDEX executions_open ON executions (notebook_id, queue_seq)
+  WHERE status IN ('queued', 'running', 'waiting_for_input');
+  `,
 ]
