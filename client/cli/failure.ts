@@ -71,7 +71,7 @@ function describe(thrown: unknown): Described {
       retryable: thrown.retryable,
       cause: thrown.detail,
       next: thrown.next,
-      command: nextCommands[thrown.code],
+      command: thrown.next?.tool === 'list_projects' ? 'roomd project list' : nextCommands[thrown.code],
     }
   }
   // A defect of ours: its place helps whoever reports it.

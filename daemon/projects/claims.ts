@@ -56,7 +56,10 @@ export class Claims {
     signal: AbortSignal,
   ): Promise<Claim> {
     project.mustBeReady()
-    return project.claims.run(() => this.#claim(project, owner, request, signal), signal)
+    // The project's own kernel by its name is no wish for another one.
+    const { kernel, ...settings } = request.settings
+    const plain = kernel === project.settings.kernel ? { ...request, settings } : request
+    return project.claims.run(() => this.#claim(project, owner, plain, signal), signal)
   }
 
   async #claim(

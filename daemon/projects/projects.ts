@@ -240,7 +240,8 @@ export class Projects implements RoomHooks {
     await this.#poolOf(project).close(reason)
     await Promise.all(this.tier.of(record.id).map((tier) => this.tier.discard(tier, reason)))
     const left = this.context.store.get<{ count: number }>(
-      'SELECT count(*) AS count FROM workspaces WHERE project_id = ?',
+      `SELECT count(*) AS count FROM workspaces JOIN rooms USING (notebook_id)
+       WHERE project_id = ? AND state IN ('active', 'evicted')`,
       record.id,
     )
     await this.context.store.write([

@@ -8,9 +8,10 @@ import type { Mutation } from '../rooms/mutations.ts'
 import type { RoomRegistry } from '../rooms/registry.ts'
 import type { RequestContext } from '../rooms/seam.ts'
 import { archiveRoom, bundleOf } from './archive.ts'
+import { interpreterOf } from './interpreter.ts'
 import type { Project } from './project.ts'
 import type { Projects } from './projects.ts'
-import type { OwnSettings } from './settings.ts'
+import { mergeSettings, type OwnSettings } from './settings.ts'
 import { canonicalUrl, findSource, looksRemote } from './source.ts'
 import { workspacesOf } from './workspace-rows.ts'
 
@@ -95,7 +96,7 @@ export async function findProject(projects: Projects, name: string): Promise<Pro
     'not_found',
     place
       ? `${name} is not a project yet: roomd project add ${name}`
-      : `there is no project "${name}"; a project is named by id, name or path ("roomd project list" shows them)`,
+      : `there is no project "${name}"; a project is named by id, name or path`,
     { next: { tool: 'list_projects', arguments: {} } },
   )
 }
@@ -111,6 +112,10 @@ async function addProject(
   ) as OwnSettings
   const named = await findSource(projects.context.git, source)
   const known = projects.byKey(named.key)
+  // What cannot work is refused before anything is changed.
+  if (own.kernel !== undefined) await projects.context.kernels.choose({ name: own.kernel })
+  if (own.interpreter !== undefined)
+    interpreterOf(named.source, mergeSettings({ ...known?.record.own, ...own }, null))
   if (
     name !== undefined &&
     projects.all().some(({ record }) => record.name === name && record.key !== named.key)

@@ -42,7 +42,10 @@ export async function findSource(git: Git, text: string): Promise<NamedSource> {
     )
   }
   const info = await stat(path).catch(() => null)
-  if (info === null) throw new RoomdError('not_found', `there is no folder ${path}`)
+  if (info === null)
+    throw new RoomdError('not_found', `there is no folder ${path}`, {
+      next: { tool: 'list_projects', arguments: {} },
+    })
   if (!info.isDirectory())
     throw new RoomdError('invalid_argument', `${path} is a file; a project is a folder`)
   return localSource(git, await realpath(path))

@@ -103,8 +103,14 @@ export class ConnectionMethods {
       case 'trust_project':
       case 'remove_project':
       case 'claim_room':
+      case 'archive_room':
       case 'pool_status':
         return this.#whenReady(call, (rooms) => rooms.request(method, call.args, call.context))
+      default: {
+        // A method of the table that nobody answers would leave its caller waiting.
+        const unanswered: never = method
+        throw new RoomdError('unsupported', `${String(unanswered)} is not answered on channel 0`)
+      }
     }
   }
 

@@ -32,7 +32,7 @@ export const run: CommandRun<Record<string, never>> = async (context) => {
     for (const { name, reason, retry_in_ms } of projects) {
       if (reason === undefined) continue
       const again = retry_in_ms === undefined ? '' : ` (again in ${Math.ceil(retry_in_ms / 1000)} s)`
-      terminal.note(`${name}: ${reason}${again}`)
+      terminal.note(`${name}: ${reason.split('\n')[0]}${again}`)
     }
   }
   const forNotebooks = standbys.filter(({ project, state }) => project === undefined && state === 'ready')

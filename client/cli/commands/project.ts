@@ -67,9 +67,17 @@ async function add(
   const kernel = args.kernel !== undefined && !isPath(args.kernel) ? args.kernel : undefined
   const interpreter =
     args.interpreter ?? (args.kernel !== undefined && isPath(args.kernel) ? args.kernel : undefined)
-  const { project, notes } = await withDaemon(context, (client) =>
+  if (depth !== undefined && (depth < 0 || depth > 3))
+    throw new CommandFailure(
+      ExitCode.usage,
+      'usage',
+      `--depth ${depth} is out of range: a project keeps 0 to 3 rooms warm.`,
+      'roomd project add --help',
+    )
+  const { project, added, notes } = await withDaemon(context, (client) =>
     client.call('add_project', {
-      source: placeOf(source, cwd),
+      // Here a word is never the name of a project.
+      source: isAddress(source) ? source : resolve(cwd, source),
       ...(name === undefined ? {} : { name }),
       ...(kernel === undefined ? {} : { kernel }),
       ...(interpreter === undefined ? {} : { interpreter }),
@@ -83,16 +91,20 @@ async function add(
   )
   if (terminal.json) terminal.result({ project: projectAsJson(project) })
   else {
-    terminal.line(`${project.name}  ${project.id}`)
-    if (project.status === 'ready')
-      terminal.line(`ready; claim a room with: roomd project claim ${project.name}`)
+    terminal.line(`${project.name}  ${project.id}${added ? '' : '  (was a project already)'}`)
+    const word = shellWord(project.name)
+    if (project.status === 'ready') terminal.line(`ready; claim a room with: roomd project claim ${word}`)
     for (const note of notes) terminal.note(note)
     if (!project.trusted && project.status === 'ready')
-      terminal.note(`nothing of it runs before you trust it: roomd project trust ${project.name}`)
+      terminal.note(`nothing of it runs before you trust it: roomd project trust ${word}`)
+    if (project.status === 'error') {
+      terminal.note(`not usable yet: ${project.reason ?? 'its clone failed'}`)
+      terminal.note(
+        `it stays in the list and is tried again every few minutes; roomd project remove ${word} forgets it`,
+      )
+    }
   }
-  if (project.status !== 'error') return ExitCode.done
-  if (!terminal.json) terminal.note(`it is not usable: ${project.reason ?? 'its clone failed'}`)
-  return ExitCode.failed
+  return project.status === 'error' ? ExitCode.failed : ExitCode.done
 }
 
 async function list(context: CommandContext): Promise<ExitCode> {
@@ -112,7 +124,8 @@ async function list(context: CommandContext): Promise<ExitCode> {
       { title: 'TRUSTED', value: (project) => (project.trusted ? 'yes' : 'no') },
       { title: 'PLACE', value: (project) => shortPath(project.path), flexible: 'start' },
     ])
-    for (const { name, reason } of projects) if (reason !== undefined) terminal.note(`${name}: ${reason}`)
+    for (const { name, reason } of projects)
+      if (reason !== undefined) terminal.note(`${name}: ${reason.split('\n')[0]}`)
   }
   return ExitCode.done
 }
@@ -148,13 +161,14 @@ function showProject({ terminal }: CommandContext, found: MethodResult<'get_proj
   for (const room of rooms) {
     terminal.line()
     terminal.line(`${room.notebook_id}  ${room.state}  ${room.title}`)
-    terminal.line(`  ${room.workspace}`)
+    const archived = room.state === 'archived'
+    if (!archived) terminal.line(`  ${room.workspace}`)
     if (room.fetch !== null) terminal.line(`  results: ${room.fetch}`)
-    else if (room.branch !== null) terminal.line(`  branch ${room.branch}`)
+    else if (room.branch !== null && !archived) terminal.line(`  branch ${room.branch}`)
   }
-  for (const { path } of kept) {
+  for (const { notebook_id, path } of kept) {
     terminal.line()
-    terminal.line(`kept files of a room that is gone: ${path}`)
+    terminal.line(`kept files of room ${notebook_id.slice(0, 8)}, whose workspace is gone: ${path}`)
   }
 }
 
@@ -250,10 +264,19 @@ export function projectAsJson({ id, name, path, trusted, status, reason }: Proje
 
 /** A path becomes absolute, since the daemon does not know our folder; names, ids and addresses stay. */
 function placeOf(text: string, cwd: string): string {
-  if (/^[\w+.-]+:\/\//.test(text) || /^[\w.-]+@[\w.-]+:/.test(text)) return text
+  if (isAddress(text)) return text
   return isPath(text) || text === '.' || text === '..' || existsSync(resolve(cwd, text))
     ? resolve(cwd, text)
     : text
+}
+
+function isAddress(text: string): boolean {
+  return /^[\w+.-]+:\/\//.test(text) || /^[\w.-]+@[\w.-]+:/.test(text)
+}
+
+/** As one word of a command that somebody copies. */
+function shellWord(text: string): string {
+  return /^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 function isPath(text: string): boolean {

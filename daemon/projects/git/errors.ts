@@ -47,7 +47,7 @@ export function failureOf(end: DeputyEnd): GitFailure {
 
 const advice: Record<GitFailure, string> = {
   no_git: 'git is not installed (or not on the PATH of the login shell); install it',
-  no_network: 'there is no way to the remote at the moment; it is tried again at the next claim',
+  no_network: 'there is no way to the remote at the moment; it is tried again later',
   no_access:
     'the remote refused access, and nobody is asked for a password here: set up a credential helper or an ssh agent that works without a terminal',
   not_found: 'the remote has no such repository, or does not show it to you',
@@ -71,7 +71,8 @@ export class GitError extends RoomdError {
 
   constructor(what: string, end: DeputyEnd) {
     const failure = failureOf(end)
-    const said = lastLines(end.stderr)
+    // Where the advice says all there is, git's own words add nothing.
+    const said = failure === 'no_repository' || failure === 'no_commits' ? '' : lastLines(end.stderr)
     const how = end.failure ? end.failure.message : end.signal ? `git was ended by ${end.signal}` : ''
     super('git_failed', `${what}: ${advice[failure]}${said || how ? `.\n${said || how}` : ''}`, {
       retryable: passing.has(failure),
