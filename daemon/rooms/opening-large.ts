@@ -22,6 +22,7 @@ import { type DocumentHead, encodeHead, type FilePart, viewOfSeed } from '../doc
 import { SliceQueue } from '../documents/slice-queue.ts'
 import { prepareFileOutputs, takeRows } from '../executions/file-outputs.ts'
 import { readShown, type ShownExecution } from '../executions/reading.ts'
+import type { Statement } from '../store/store.ts'
 import { baseRows } from './base-text.ts'
 import { newRecord, partsAround, sourceOf, withoutDocument } from './opening.ts'
 import type { RoomParts } from './room.ts'
@@ -158,9 +159,10 @@ class Making {
     const places = new Map(cells.map(({ cell_id }, index) => [cell_id, index + 1]))
     const prepared = await prepareFileOutputs(blobs, cells)
     const shown = new Map<string, Pick<Cell, 'execution' | 'outputs'>>()
+    const statements: Statement[] = []
     for (const one of prepared) {
       const taken = takeRows(record.notebook_id, [one], record.created_at, () => places.get(one.cell_id) ?? 0)
-      this.#wait(store.write(taken.statements))
+      statements.push(...taken.statements)
       for (const { summary, outputs } of taken.entries.values()) {
         shown.set(one.cell_id, { execution: summary, outputs })
         this.#noteShown(summary)
@@ -174,6 +176,7 @@ class Making {
       cells: cells.map((cell) => ({ ...viewOfSeed(cell), outputs: [], ...shown.get(cell.cell_id) })),
       doc_seq: record.doc_seq,
     })
+    await store.write(statements)
   }
 
   async #takeCell(cell: NotebookHead['cells'][number], index: number): Promise<void> {

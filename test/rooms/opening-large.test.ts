@@ -34,6 +34,8 @@ function closeGate(): void {
 }
 
 const CELLS = 500
+/** Cells that show a picture, which becomes a blob: one of the first page, one far behind it. */
+const PICTURES = [3, 400]
 const source = (i: number): string => `print(${i}) # ${'x'.repeat(300)}`
 
 function largeFile(change: (text: string) => string = (text) => text): string {
@@ -43,7 +45,9 @@ function largeFile(change: (text: string) => string = (text) => text): string {
     execution_count: i,
     id: `cell-${i}`,
     metadata: {},
-    outputs: [{ name: 'stdout', output_type: 'stream', text: [`${i}\n`] }],
+    outputs: PICTURES.includes(i)
+      ? [{ output_type: 'display_data', data: { 'image/png': 'iVBORw0K'.repeat(2000) }, metadata: {} }]
+      : [{ name: 'stdout', output_type: 'stream', text: [`${i}\n`] }],
     source: source(i),
   }))
   writeFileSync(path, change(JSON.stringify({ cells, metadata: { a: 1 }, nbformat: 4, nbformat_minor: 5 })))
@@ -100,6 +104,8 @@ test('the first page with its outputs is shown before anything large is stored; 
     execution: { execution_count: 7, status: 'done' },
     outputs: [{ text: '7\n' }],
   })
+  const picture = { data: { 'image/png': { blob: expect.any(String), size: 12_000 } } }
+  expect(first?.cells[3]?.outputs).toMatchObject([picture])
   expect(rooms()).toEqual([{ path: null }])
   expect(fixture.rooms.counts()).toMatchObject({ peers: 1 })
 
@@ -118,6 +124,7 @@ test('the first page with its outputs is shown before anything large is stored; 
   const cells = await wholePicture(channel)
   expect(cells.map((cell) => cell.source)).toEqual(Array.from({ length: CELLS }, (_, i) => source(i)))
   expect(cells.map((cell) => cell.outputs.length)).toEqual(Array.from({ length: CELLS }, () => 1))
+  for (const i of PICTURES) expect(cells[i]?.outputs).toMatchObject([picture])
   // What was shown early has the names under which it is stored.
   const shown = first?.cells.map((cell) => cell.execution?.execution_id)
   expect(cells.slice(0, shown?.length).map((cell) => cell.execution?.execution_id)).toEqual(shown)
