@@ -239,10 +239,14 @@ async function presentFingerprint(
 ): Promise<Fingerprint> {
   const { settings, record } = project
   const interpreter = ownKernel(project, room) ? interpreterOf(record.source, settings) : null
-  const { language } = await context.kernels.choose({ name: kernel })
+  // Each looks through the folders of kernelspecs.
+  const [{ language }, program] = await Promise.all([
+    context.kernels.choose({ name: kernel }),
+    interpreter ?? context.kernels.program(kernel),
+  ])
   return fingerprintOf({
     settings,
-    interpreter: interpreter ?? (await context.kernels.program(kernel)),
+    interpreter: program,
     kernel,
     language,
     files,

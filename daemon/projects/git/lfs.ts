@@ -78,14 +78,27 @@ export function mayTouchLfs(folder: string, { paths }: Advance): boolean {
   )
 }
 
-/** Tracked files that `.gitattributes`, at whatever depth, gives to LFS. */
+/** Tracked files that `.gitattributes`, at whatever depth, gives to LFS, and of which the commit has a pointer. */
 async function lfsFiles({ git, folder, signal }: WorkspaceRequest): Promise<string[]> {
-  const out = await git.run(['ls-files', '-z', '--', ':(attr:filter=lfs)'], {
+  const search = [
+    'grep',
+    '--cached',
+    '-l',
+    '-z',
+    '--fixed-strings',
+    '-e',
+    POINTER,
+    '--',
+    ':(attr:filter=lfs)',
+  ]
+  const end = await git.end(search, {
     cwd: folder,
     what: 'the files kept in Git LFS could not be listed',
     signal,
+    // There are none.
+    answers: [1],
   })
-  return out.split('\0').filter((path) => path !== '')
+  return end.stdout.split('\0').filter((path) => path !== '')
 }
 
 /** How many of them hold the few lines that stand for their content. */
