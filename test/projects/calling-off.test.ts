@@ -81,7 +81,7 @@ type Order = (held: readonly string[], gone: readonly string[]) => string | unde
 
 /** Waits of a room's own making and of its kernel. */
 const makes = (name: string): boolean =>
-  /^(?:warm: |(?:boot|fingerprint|setup|preload|kernel start|git ls-files)$)/.test(name)
+  /^(?:warm: |(?:boot|fingerprint|setup|preload|kernel start)$)/.test(name)
 
 const fifo: Order = ([first]) => first
 
@@ -98,8 +98,12 @@ const joining =
   }
 
 /** The room that somebody joins has its kernel before the claim goes on; the next one, begun behind it, stands still. */
-const makingFirst: Order = (held, gone) =>
-  gone.includes('warm: pool') ? claimFirst(held, gone) : held.find(makes)
+const makingFirst: Order = (held, gone) => {
+  if (gone.includes('warm: pool')) return claimFirst(held, gone)
+  // Both look at files: between these two steps it is the kernel's start that does.
+  const starting = gone.includes('fingerprint') && !gone.includes('setup')
+  return held.find((name) => makes(name) || (starting && name === 'git ls-files'))
+}
 
 function held(seeded: Seeded, project: Project): unknown {
   return {
@@ -135,10 +139,14 @@ async function callOffAtEach(
     const gone: string[] = []
     let calledOffAt: string | null = null
     while (outcome === '') {
-      const next = await until(`what follows ${gone.join(', ')}`, () => {
-        const wanted = calledOffAt === null ? order : fifo
-        return outcome === '' ? wanted(scheduler.names, gone) : 'over'
-      })
+      const next = await until(
+        `what follows ${gone.join(', ')}`,
+        () => {
+          const wanted = calledOffAt === null ? order : fifo
+          return outcome === '' ? wanted(scheduler.names, gone) : 'over'
+        },
+        { detail: () => `held: ${scheduler.names.join(', ')}` },
+      )
       if (next === 'over') break
       if (calledOffAt === null && gone.length === tried.length) {
         calledOffAt = next

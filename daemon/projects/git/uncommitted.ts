@@ -9,6 +9,7 @@ import type { Source } from '../source.ts'
 import type { Cache } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
+import { WITHOUT_LFS } from './lfs.ts'
 
 export interface LocalLook {
   readonly git: Git
@@ -33,13 +34,26 @@ const lfsMayBeMissing = {
 export async function countUncommitted(look: LocalLook): Promise<number> {
   if (look.source.bare) return 0
   return withIndex(look, async (env) => {
-    const out = await look.git.run(
-      ['status', '--porcelain=v1', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=all'],
-      {
-        ...options(look, { ...env, ...lfsMayBeMissing }),
-        what: `${look.source.folder} could not be looked at`,
-      },
-    )
+    const status = (filters: Readonly<Record<string, string>>): Promise<string> =>
+      look.git.run(
+        [
+          'status',
+          '--porcelain=v1',
+          '-z',
+          '--untracked-files=all',
+          '--no-renames',
+          '--ignore-submodules=all',
+        ],
+        {
+          ...options(look, { ...env, ...filters }),
+          what: `${look.source.folder} could not be looked at`,
+        },
+      )
+    const out = await status(lfsMayBeMissing).catch((error: unknown) => {
+      if (!(error instanceof GitError) || error.failure !== 'other') throw error
+      // A filter that runs as a process ends git itself when its program is not there.
+      return status(WITHOUT_LFS)
+    })
     return out.split('\0').filter((entry) => entry !== '').length
   })
 }
