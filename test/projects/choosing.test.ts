@@ -36,7 +36,7 @@ test('an own draft is given again to interactive claims of the same client insta
     const agent = await claim()
     const excluded = await claim({ interactive: true, exclude: [NotebookId.parse(first.notebook_id)] })
     const fresh = await claim({ interactive: true, skip_warm: true })
-    const settings = await claim({ interactive: true, settings: { kernel: 'javascript' } })
+    const settings = await claim({ interactive: true, settings: { include_uncommitted: true } })
     const ids = [other, agent, excluded, fresh, settings].map(({ notebook_id }) => notebook_id)
     expect(new Set([...ids, first.notebook_id]).size).toBe(6)
     // An agent’s room is no draft for the person at the same client.
