@@ -20,6 +20,8 @@ export interface AttachmentHandlers {
   open(): Open
   /** The channel can be used. Throwing ends the connection. */
   opened(opened: Opened, channel: Channel, link: Link): void
+  /** OPENED once more: what was told of a room that was loading is no more so. */
+  openedAgain(opened: Opened): void
   value(type: FrameType, payload: Uint8Array): void
   writable(): void
   /** The channel is gone and will be opened again. */
@@ -114,7 +116,10 @@ export class RoomAttachment {
       if (this.#open) handlers.value(type, payload)
       return
     }
-    if (this.#open) return
+    if (this.#open) {
+      handlers.openedAgain(Opened.parse(decode(payload)))
+      return
+    }
     const opened = Opened.parse(decode(payload))
     this.#open = true
     // Of a room that is loading only the beginning is known to be there.

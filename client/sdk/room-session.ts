@@ -84,6 +84,7 @@ export class RoomSession extends Emitter<RoomEvents> {
       handlers: {
         open: () => this.#nextOpen(),
         opened: (opened, channel, link) => this.#opened(opened, channel, link),
+        openedAgain: (opened) => this.#openedAgain(opened),
         value: (type, payload) => this.#value(type, payload),
         writable: () => {
           this.#document?.writable()
@@ -186,6 +187,12 @@ export class RoomSession extends Emitter<RoomEvents> {
     if (this.#completing === 'first')
       return { ...open, target: { notebook_id: this.#state.notebook_id }, mode: 'attach' }
     return reopen(open, this.#state.notebook_id, { event_seq, doc_seq })
+  }
+
+  /** The picture begins with it; what was asked meanwhile stays asked. */
+  #openedAgain(opened: Opened): void {
+    this.mirror.begin(opened)
+    this.#state?.opened(opened)
   }
 
   #opened(opened: Opened, channel: Channel, link: Link): void {

@@ -2,6 +2,7 @@
  * How a peer comes to see a room. Attaching is one synchronous step: the peer is in the room's set and its picture is taken at the
  * same instant, so nothing is missed and nothing doubled; it is shown behind the commits that were pending then.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import type { Open, Opened } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
@@ -13,17 +14,17 @@ import { openedOf, peersOf, takePicture } from './picture.ts'
 import type { Room } from './room.ts'
 import type { PeerChannel, PeerIdentity } from './seam.ts'
 
-/** `shownAs`: the id under which this peer was shown OPENED and a first page while the room was loading; see loading.ts. */
+/** `early`: what this peer was shown while the room was loading, and under which id; see loading.ts. */
 export function attachPeer(
   room: Room,
   identity: PeerIdentity,
   open: z.output<typeof Open>,
   channel: PeerChannel,
-  shownAs?: string,
+  early?: Opened,
 ): Peer {
   const wanted = open.scope ?? identity.scope
   const scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
-  const peer = new Peer(room, identity, scope, channel, open.projection, room.now(), shownAs)
+  const peer = new Peer(room, identity, scope, channel, open.projection, room.now(), early?.peer_id)
   room.peers.add(peer)
   const picture = takePicture(room, open.projection, open.resume)
   const opened = openedOf(room)
@@ -40,11 +41,10 @@ export function attachPeer(
         picture: picture.kind,
         pages: picture.pages,
       }
-      const first: Frame[] = [
-        shownAs === undefined
-          ? { type: FrameType.OPENED, payload: encode(welcome) }
-          : { type: FrameType.READINESS, payload: encode(opened.readiness) },
-      ]
+      const first: Frame[] = []
+      if (early === undefined || isOutdated(early, welcome))
+        first.push({ type: FrameType.OPENED, payload: encode(welcome) })
+      if (early) first.push({ type: FrameType.READINESS, payload: encode(opened.readiness) })
       if (tooOld) first.push(gapFrame(room, tooOld.event_seq, opened.event_seq, 'older events are not kept'))
       peer.shownSeq = opened.event_seq
       peer.show(first, picture.values)
@@ -53,6 +53,20 @@ export function attachPeer(
     (error) => peer.expel(error),
   )
   return peer
+}
+
+/** Whether OPENED of a room that was loading told what is not so, beyond what the picture and READINESS correct. */
+function isOutdated(early: Opened, now: Opened): boolean {
+  const there = new Set(now.peers.map((peer) => peer.peer_id))
+  return (
+    early.path !== now.path ||
+    early.title !== now.title ||
+    now.kernel !== null ||
+    now.running !== null ||
+    now.queued_total > 0 ||
+    !isDeepStrictEqual(early.metadata, now.metadata) ||
+    early.peers.some((peer) => !there.has(peer.peer_id))
+  )
 }
 
 /** A peer that fell behind, or whose room was rebuilt: a gap, then a fresh picture. */

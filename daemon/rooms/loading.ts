@@ -60,7 +60,8 @@ export class Loading {
     this.#attached++
     const peer = new LoadingPeer(this, identity, open, channel, this.#now())
     this.peers.add(peer)
-    channel.send(FrameType.OPENED, encode(this.#opened(peer)))
+    peer.opened = this.#opened(peer)
+    channel.send(FrameType.OPENED, encode(peer.opened))
     // One that is not taken is no loss: the picture begins with it.
     channel.offer(FrameType.PROJECTION, this.#first())
     return peer
@@ -131,6 +132,8 @@ class LoadingPeer implements AttachedPeer {
   readonly peerId = randomUUID()
   readonly notebookId: NotebookId
   readonly scope: Scope
+  /** What it was shown. */
+  opened: Opened | undefined
   readonly #loading: Loading
   readonly #identity: PeerIdentity
   readonly #open: ParsedOpen
@@ -173,7 +176,7 @@ class LoadingPeer implements AttachedPeer {
   join(room: Room): void {
     if (this.#state.kind !== 'waiting') return
     try {
-      const peer = room.attach(this.#identity, this.#open, this.#channel, this.peerId)
+      const peer = room.attach(this.#identity, this.#open, this.#channel, this.opened)
       this.#state = { kind: 'joined', peer }
       if (this.#presence) peer.ephemeral(this.#presence)
       this.#settle.join(peer)

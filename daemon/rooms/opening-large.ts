@@ -48,15 +48,24 @@ export interface LargeRoom {
 /** Called once at most. */
 export type ShowPage = (page: FirstPage) => void
 
-/** Reads a large file into a new room, which is durable when this resolves. Rejects with what is wrong with the file, and where. */
-export async function openLargeFile(rooms: RoomsContext, path: string, show: ShowPage): Promise<LargeRoom> {
-  const record = newRecord(rooms, {
+/** Of the room that a file at this path (canonical) becomes. */
+export function recordOfFile(rooms: RoomsContext, path: string): RoomRecord {
+  return newRecord(rooms, {
     path,
     kind: 'in-place',
     title: basename(path),
     working_dir: dirname(path),
     source: { state: 'loading' },
   })
+}
+
+/** Reads a large file into a new room, which is durable when this resolves. Rejects with what is wrong with the file, and where. */
+export async function openLargeFile(
+  rooms: RoomsContext,
+  record: RoomRecord,
+  path: string,
+  show: ShowPage,
+): Promise<LargeRoom> {
   const making = new Making(rooms, record, show)
   try {
     await rooms.worker.openFile({ path, notebook_id: record.notebook_id, now: record.created_at }, (part) =>

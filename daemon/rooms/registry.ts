@@ -31,10 +31,16 @@ import {
   makeHiddenRoom,
   type NewRoom,
 } from './opening.ts'
-import { type FirstPage, type LargeRoom, loadLargeRoom, openLargeFile } from './opening-large.ts'
+import {
+  type FirstPage,
+  type LargeRoom,
+  loadLargeRoom,
+  openLargeFile,
+  recordOfFile,
+} from './opening-large.ts'
 import { takeReadyRoom } from './ready-room.ts'
 import { Room, type RoomSurroundings } from './room.ts'
-import { type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
+import { isUnfinished, type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
 import { isAttachable, isListed } from './room-state.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { AttachedPeer, PeerChannel, RequestContext, Rooms } from './seam.ts'
@@ -54,6 +60,13 @@ export const SILENT_PEER_MS = 5 * 60_000
 interface Flight {
   readonly room: Promise<Room>
   readonly early: Promise<Loading>
+}
+
+/** What a flight tells of itself while it is under way. */
+interface InFlight {
+  readonly show: (loading: Loading) => void
+  /** Another key by which the same room may be asked for. */
+  readonly isAlso: (key: string) => void
 }
 
 interface OnItsWay {
@@ -188,9 +201,10 @@ export class RoomRegistry implements Rooms {
   }
 
   #loading(notebookId: NotebookId): Flight {
-    return this.#flight(notebookId, async (show) => {
+    return this.#flight(notebookId, async ({ show }) => {
       const record = recordById(this.context.store, notebookId)
-      if (!record || record.state === 'discarded') throw goneRoom(this.context, notebookId)
+      if (!record || record.state === 'discarded' || isUnfinished(record))
+        throw goneRoom(this.context, notebookId)
       return this.#load(record, show)
     })
   }
@@ -209,7 +223,10 @@ export class RoomRegistry implements Rooms {
     }
     if (matches[0]) return matches[0]
     if (name.includes('/')) {
-      const record = recordByPath(store, await newFile(name))
+      const path = await newFile(name)
+      // A file that is being opened is a room soon, or none.
+      await this.#flights.get(path)?.room.catch(() => {})
+      const record = recordByPath(store, path)
       if (record) return record
     }
     throw new RoomdError(
@@ -394,7 +411,7 @@ export class RoomRegistry implements Rooms {
   #byPath(path: string, mode: 'attach' | 'open', scope: Scope): Room | Flight {
     const { store } = this.context
     for (const room of this.resident.values()) if (room.record.path === path) return room
-    return this.#flight(path, async (show) => {
+    return this.#flight(path, async ({ show, isAlso }) => {
       const record = recordByPath(store, path)
       if (record) {
         const resident = this.resident.get(record.notebook_id)
@@ -410,17 +427,31 @@ export class RoomRegistry implements Rooms {
       }
       const other = await this.#files.claims.take(path)
       if (other && scope !== 'viewer') throw activeElsewhere(path, other)
-      if (await isLargeFile(path)) {
-        const made = await openLargeFile(this.context, path, (page) => {
-          // Who else has the file is told in place of a page.
-          if (!other) show(this.#show(page))
-        })
-        return this.#take(made)
-      }
-      const room = await this.#install(await importFile(this.context, path), [])
-      await this.#openFile(room)
-      return room
+      return this.#import(path, other !== null, { show, isAlso }).catch(async (error) => {
+        // A file that is no room is nobody's.
+        if (!recordByPath(store, path)) await this.#files.claims.release(path)
+        throw error
+      })
     })
+  }
+
+  /** Makes a room of a file, and of nothing else. `elsewhere`: another daemon has it. */
+  async #import(path: string, elsewhere: boolean, { show, isAlso }: InFlight): Promise<Room> {
+    if (await isLargeFile(path)) {
+      const record = recordOfFile(this.context, path)
+      // Whoever asks for it by its id while it is stored, or before it is in memory, waits for this one.
+      isAlso(record.notebook_id)
+      const made = await openLargeFile(this.context, record, path, (page) => {
+        // Who else has the file is told in place of a page.
+        if (!elsewhere) show(this.#show(page))
+      })
+      const room = await this.#take(made)
+      this.context.hooks?.listChanged(room.id)
+      return room
+    }
+    const room = await this.#install(await importFile(this.context, path), [])
+    await this.#openFile(room)
+    return room
   }
 
   async #create(
@@ -481,9 +512,13 @@ export class RoomRegistry implements Rooms {
 
   /** A large room that is stored: looks at its file, and is there for all. */
   async #take({ parts, shown }: LargeRoom): Promise<Room> {
+    if (this.#stopping) parts.document.dispose()
+    this.#mustRun()
     const room = new Room(parts, this.#surroundings)
     room.executions.preload(shown)
     await this.#openFile(room)
+    if (this.#stopping) room.dispose('the daemon is stopping')
+    this.#mustRun()
     this.resident.set(room.id, room)
     return room
   }
@@ -524,9 +559,10 @@ export class RoomRegistry implements Rooms {
   }
 
   /** Those who came while it was loading become peers, or are told why not, in the turn in which the flight ends. */
-  #flight(key: string, run: (show: (loading: Loading) => void) => Promise<Room>): Flight {
+  #flight(key: string, run: (flying: InFlight) => Promise<Room>): Flight {
     const flying = this.#flights.get(key)
     if (flying) return flying
+    const keys = [key]
     let shown: (loading: Loading) => void = () => {}
     const early = new Promise<Loading>((resolve) => {
       shown = resolve
@@ -540,11 +576,17 @@ export class RoomRegistry implements Rooms {
       }
       shown(loading)
     }
+    const isAlso = (other: string): void => {
+      keys.push(other)
+      this.#flights.set(other, flight)
+    }
     const end = (): void => {
-      this.#flights.delete(key)
+      for (const one of keys) this.#flights.delete(one)
       if (own) this.#coming.delete(own)
     }
-    const room = run(show).then(
+    // Behind this turn, in which the flight is not yet there.
+    const begun = Promise.resolve().then(() => run({ show, isAlso }))
+    const room = begun.then(
       (made) => {
         end()
         own?.finish(made)
@@ -556,7 +598,7 @@ export class RoomRegistry implements Rooms {
         throw error
       },
     )
-    const flight = { room, early }
+    const flight: Flight = { room, early }
     this.#flights.set(key, flight)
     return flight
   }

@@ -132,6 +132,10 @@ const UNCLAIMED = "'warming', 'pooled', 'discarded'"
 /** Condition on `rooms`: being stored still; see storing.ts. */
 export const UNFINISHED = "(kind = 'in-place' AND path IS NULL)"
 
+export function isUnfinished({ kind, path }: RoomRecord): boolean {
+  return kind === 'in-place' && path === null
+}
+
 /** The most recently touched rooms; none that hold no work. */
 export function recentRecords(store: Store, limit: number): RoomRecord[] {
   return store

@@ -7,7 +7,7 @@
  * under a new epoch, is read-only until writing works again, and shows every peer a fresh picture.
  */
 import type { z } from 'zod'
-import type { Open } from '../../protocol/channels.ts'
+import type { Open, Opened } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
@@ -310,12 +310,12 @@ export class Room implements RoomPort {
   }
 
   /** Subscribes and takes the picture in one synchronous step; see attaching.ts. */
-  attach(identity: PeerIdentity, open: z.output<typeof Open>, channel: PeerChannel, shownAs?: string): Peer {
+  attach(identity: PeerIdentity, open: z.output<typeof Open>, channel: PeerChannel, early?: Opened): Peer {
     if (this.#closed)
       throw new RoomdError('notebook_unavailable', `room ${this.id} was closed meanwhile; connect again`)
     this.connectionGeneration++
     if (!isAttachable(this.record.state)) throw goneRoom(this.surroundings.context, this.id)
-    const peer = attachPeer(this, identity, open, channel, shownAs)
+    const peer = attachPeer(this, identity, open, channel, early)
     this.slot.consider()
     this.surroundings.context.hooks?.peersChanged(this)
     return peer

@@ -3,13 +3,14 @@
  * reads them from an MCP child. All share one daemon, which the last one kills.
  */
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, connect } from '../../client/sdk/index.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { programFile } from '../../protocol/programs.ts'
 import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
+import { largeNotebook } from '../bench/large-notebook.ts'
 import { startChild } from '../mcp/harness.ts'
 import { TestClient } from '../server/harness.ts'
 import { startDaemon, type TestDaemon } from '../support/daemon.ts'
@@ -136,6 +137,9 @@ test('a room that somebody begins to work in comes into lists, and that is told;
   await until('word of its name', () => changes(plain.id) === 2)
   await other.call('close_room', { notebook_id: plain.id })
   await until('word of its end', () => changes(plain.id) === 3)
+  writeFileSync(join(home.work, 'large.ipynb'), largeNotebook(100))
+  const large = await other.openRoom({ path: join(home.work, 'large.ipynb') })
+  await until('word of one with a large file', () => changes(large.id) === 1)
   expect(changes(notebook_id)).toBe(1)
 
   const gone = await add('gone', { depth: 0 })

@@ -1,5 +1,5 @@
 /** Two homes, one file: the first to open it writes it. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../client/sdk/index.ts'
@@ -65,4 +65,23 @@ test('the second daemon is told who has the file, may look at it, and gets it wh
   expect(readFileSync(path, 'utf8')).toContain('"three"')
   await owner.close()
   await other.close()
+})
+
+test('a file that cannot be opened is claimed by nobody', async () => {
+  const fixture = await makeRooms()
+  onTestFinished(() => fixture.dispose())
+  const path = fixture.notebook('broken.ipynb', ['one'])
+  const good = readFileSync(path, 'utf8')
+  const [first, second] = [home(fixture.folder), home(fixture.folder)]
+  for (const each of [first, second]) await startDaemon(each)
+  const one = await connect({ env: first.env })
+  const other = await connect({ env: second.env })
+  onTestFinished(() => one.close())
+  onTestFinished(() => other.close())
+  for (const broken of [good.slice(1), `${' '.repeat(200_000)}${good.slice(1)}`]) {
+    writeFileSync(path, broken)
+    await expect(one.openRoom({ path })).rejects.toMatchObject({ code: 'invalid_argument' })
+  }
+  writeFileSync(path, good)
+  expect((await other.openRoom({ path })).state.source).toMatchObject({ state: 'ready' })
 })

@@ -187,6 +187,54 @@ test('what is called off while it loads is not done', async () => {
   expect((await wholePicture(channel))[1]?.source).toBe(source(1))
 })
 
+test('who asks by its id or path while it is stored, and until it is in memory, gets the same room', async () => {
+  closeGate()
+  const path = largeFile()
+  const { channel, peer } = await attach({ path })
+  const { notebookId } = peer
+  const found = fixture.rooms.findRecord(path)
+  const byId = await attach({ notebook_id: notebookId }, 'attach')
+  const resuming = new RememberingChannel()
+  const open = opening({ notebook_id: notebookId }, 'attach', { resume: { event_seq: 0, doc_seq: 0 } })
+  const resumed = fixture.rooms.attach(open, fixture.context(), resuming)
+  openGate()
+  // Asked for in every turn of the loop until it is there.
+  let there = false
+  until('the whole picture', () => pages(channel).some((page) => page.last)).finally(() => {
+    there = true
+  })
+  const asked: ReturnType<typeof attach>[] = []
+  for (; !there; await new Promise<void>((resolve) => setImmediate(resolve)))
+    asked.push(attach({ notebook_id: notebookId }, 'attach'))
+  const channels = [channel, byId.channel, resuming, ...(await Promise.all(asked)).map((one) => one.channel)]
+  await resumed
+  expect((await found).notebook_id).toBe(notebookId)
+  expect(fixture.rooms.counts()).toMatchObject({ rooms: 1, peers: channels.length })
+  await edit(peer, 'cell-1', 'seen by all')
+  const told = (one: RememberingChannel): boolean =>
+    one.of(FrameType.EVENT).some((event) => (event as { event: { type: string } }).event.type === 'cells')
+  await until('all to be told', () => channels.every(told))
+})
+
+test('what OPENED of a loading room told and is no more so comes with a second OPENED', async () => {
+  const made = await attach({ path: largeFile() })
+  await wholePicture(made.channel)
+  made.peer.detach('done')
+  await fixture.rooms.shutdown({ kernels: false })
+  const path = largeFile((text) => text.replace('"metadata":{"a":1}', '"metadata":{"a":2}'))
+
+  const again = fixture.again()
+  const leaves = await attach({ path }, 'open', again)
+  const { channel, peer } = await attach({ path }, 'open', again)
+  leaves.peer.detach('gone')
+  await wholePicture(channel)
+  expect(channel.of(FrameType.OPENED)).toMatchObject([
+    { metadata: { a: 1 }, peer_id: peer.peerId, peers_total: 2, readiness: { source: { state: 'loading' } } },
+    { metadata: { a: 2 }, peer_id: peer.peerId, peers_total: 1, readiness: { source: { state: 'ready' } } },
+  ])
+  expect((channel.of(FrameType.OPENED)[1] as Opened).peers.map((one) => one.peer_id)).toEqual([peer.peerId])
+})
+
 test('from the store the first page comes from the snapshot, and the picture behind it has what was edited since', async () => {
   const made = await attach({ path: largeFile() })
   await edit(made.peer, 'cell-2', 'changed')
