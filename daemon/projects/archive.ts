@@ -6,13 +6,14 @@
  * a daemon that dies in between goes on with them when it is back.
  */
 import { existsSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rename } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
 import { updateBinding } from '../rooms/room-record.ts'
 import { step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
+import { BUNDLE } from './kept-files.ts'
 import type { Tier } from './tier.ts'
 import { readWorkspace, type Workspace } from './workspace-rows.ts'
 
@@ -20,7 +21,7 @@ const GRACE_MS = 2_000
 
 /** Commits of the branch of a room that was archived. */
 export function bundleOf(kept: string): string {
-  return join(kept, 'branch.bundle')
+  return join(kept, BUNDLE)
 }
 
 /**
@@ -113,21 +114,23 @@ async function clearArchived(
   return files ?? (existsSync(kept) ? kept : null)
 }
 
-/** Commits that were made in the room, as a bundle. false: there are none. */
+/**
+ * Commits that were made in the room, on whatever branch, on none, or stashed, as a bundle. It builds on what the room started from,
+ * and where that held uncommitted changes, which are in no other repository, on the commit beneath. false: there are none.
+ */
 async function keepCommits(context: ProjectsContext, workspace: Workspace, kept: string): Promise<boolean> {
-  const { folder, branch, base } = workspace
-  if (branch === null || base === null || !existsSync(join(folder, '.git'))) return false
-  const what = `the commits in ${folder} could not be kept`
-  const count = await context.git.run(['rev-list', '--count', `${base}..refs/heads/${branch}`], {
-    cwd: folder,
-    what,
-  })
-  if (Number(count) === 0) return false
+  const { folder, base, detail } = workspace
+  if (base === null || !existsSync(join(folder, '.git'))) return false
+  const git = (args: readonly string[], answers: readonly number[] = []) =>
+    context.git.end(args, { cwd: folder, what: `the commits in ${folder} could not be kept`, answers })
+  const stash = await git(['rev-parse', '--verify', '--quiet', 'refs/stash'], [1])
+  const made = ['--branches', 'HEAD', ...(stash.code === 0 ? ['refs/stash'] : []), '--not', '--remotes', base]
+  if (Number((await git(['rev-list', '--count', ...made])).stdout) === 0) return false
+  if (detail.settings.include_uncommitted) made.splice(-1, 1, `${base}^@`)
   await mkdir(kept, { recursive: true, mode: 0o700 })
-  await context.git.run(['bundle', 'create', '--quiet', bundleOf(kept), `${base}..refs/heads/${branch}`], {
-    cwd: folder,
-    what,
-  })
+  const bundle = bundleOf(kept)
+  await git(['bundle', 'create', '--quiet', `${bundle}.new`, ...made])
+  await rename(`${bundle}.new`, bundle)
   return true
 }
 

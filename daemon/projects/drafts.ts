@@ -57,6 +57,7 @@ export class Drafts {
 
   /** It was given to its owner: from now on its lease runs whenever nobody is in it. */
   given(tier: TierRoom): void {
+    tier.given = true
     tier.letGo()
     this.peersChanged(tier)
   }

@@ -1,15 +1,15 @@
 /**
- * Files that a user put into a workspace that goes: everything that is newer than the moment in which we were done with it, but for
- * what programs leave behind by themselves. Moved to `<state>/kept/<room>`.
+ * Files that a user put into a workspace that goes: everything that came since the moment in which we were done with it (prepared.ts),
+ * but for what programs leave behind by themselves. Moved to `<state>/kept/<room>`; what was moved when a daemon died stays moved, and
+ * the next one goes on.
  */
-import { constants, type Dirent, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { copyFile, lstat, mkdir, readdir, readlink, rename, symlink } from 'node:fs/promises'
+import { type Dirent, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFile, lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { NotebookId, type ProjectId } from '../../protocol/ids.ts'
-import { ownFolder } from './git/workspace.ts'
+import { preparedAt, readTheirs } from './prepared.ts'
 
 const LEFT_BEHIND: ReadonlySet<string> = new Set([
-  '.git',
   '__pycache__',
   '.ipynb_checkpoints',
   '.mypy_cache',
@@ -18,11 +18,15 @@ const LEFT_BEHIND: ReadonlySet<string> = new Set([
   'node_modules',
 ])
 
+/** Name of the file among them that holds commits (archive.ts). */
+export const BUNDLE = 'branch.bundle'
+
 /** Paths relative to the workspace. */
 export async function userFiles(workspace: string): Promise<string[]> {
-  const mark = await lstat(join(ownFolder(workspace), 'prepared')).catch(() => null)
+  const mark = await preparedAt(workspace)
   // Never finished: nobody was given it.
   if (mark === null) return []
+  const theirs = new Set(await readTheirs(workspace))
   const found: string[] = []
   const visit = async (folder: string): Promise<void> => {
     let entries: Dirent[]
@@ -33,13 +37,15 @@ export async function userFiles(workspace: string): Promise<string[]> {
       return
     }
     for (const entry of entries) {
-      if (LEFT_BEHIND.has(entry.name)) continue
+      if (LEFT_BEHIND.has(entry.name) || isOurGit(folder, entry)) continue
       const path = join(folder, entry.name)
       if (entry.isDirectory()) await visit(path)
       else {
-        const info = await lstat(join(workspace, path)).catch(() => null)
+        // Pipes and sockets hold nothing.
+        if (!entry.isFile() && !entry.isSymbolicLink()) continue
+        const info = await lstat(join(workspace, path), { bigint: true }).catch(() => null)
         // The change time is the system's own; a file that is moved in keeps its modification time.
-        if (info !== null && info.ctimeMs > mark.ctimeMs) found.push(path)
+        if (info !== null && (info.ctimeNs >= mark || theirs.has(path))) found.push(path)
       }
     }
   }
@@ -47,23 +53,36 @@ export async function userFiles(workspace: string): Promise<string[]> {
   return found
 }
 
+/** The workspace's own git folder, and the file that leads from a submodule into it. A repository that a user put there is his. */
+function isOurGit(folder: string, entry: Dirent): boolean {
+  return entry.name === '.git' && (folder === '' || !entry.isDirectory())
+}
+
 /** Returns where they are now; null: there were none. */
 export async function keepUserFiles(workspace: string, target: string): Promise<string | null> {
   const paths = await userFiles(workspace)
   if (paths.length === 0) return null
   for (const path of paths) {
-    const from = join(workspace, path)
-    const to = join(target, path)
+    const to = join(target, path === BUNDLE ? `${BUNDLE}.file` : path)
     await mkdir(dirname(to), { recursive: true, mode: 0o700 })
-    try {
-      await rename(from, to)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
-      if ((await lstat(from)).isSymbolicLink()) await symlink(await readlink(from), to)
-      else await copyFile(from, to, constants.COPYFILE_EXCL)
-    }
+    await moveFile(join(workspace, path), to)
   }
   return target
+}
+
+/** Whole or not at all, also from one file system to another. */
+async function moveFile(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    // Of an earlier attempt that was cut off.
+    const making = `${to}.roomd-new`
+    await rm(making, { force: true })
+    if ((await lstat(from)).isSymbolicLink()) await symlink(await readlink(from), making)
+    else await copyFile(from, making)
+    await rename(making, to)
+  }
 }
 
 /** Beside a folder of kept files: which project it was of. */

@@ -15,13 +15,15 @@ import { differences, type Fingerprint, fingerprintOf, isLockFile } from './fing
 import {
   changedPaths,
   cloneWorkspace,
-  markPrepared,
+  listedPaths,
   moveWorkspace,
   ownFolder,
   type WorkspaceRequest,
 } from './git/workspace.ts'
 import { interpreterOf } from './interpreter.ts'
+import { userFiles } from './kept-files.ts'
 import { preload } from './preload.ts'
+import { markPrepared } from './prepared.ts'
 import type { Project } from './project.ts'
 import { clearStamp, runSetup } from './setup.ts'
 import { standbyOf, type TierRoom } from './tier.ts'
@@ -70,7 +72,7 @@ export async function refreshWorkspace(
   const settings =
     fingerprint === null ? Promise.resolve([]) : changedSettings(context, project, tier.room, fingerprint)
   settings.catch(() => {}) // told below, or outdone by what ends the move
-  const moved = workspace.base === commit ? [] : await move(context, project, workspace, commit, signal)
+  const moved = workspace.base === commit ? [] : await move(context, project, tier, commit, signal)
   return [...moved, ...(await settings)]
 }
 
@@ -78,11 +80,12 @@ export async function refreshWorkspace(
 async function move(
   context: ProjectsContext,
   project: Project,
-  workspace: Workspace,
+  tier: TierRoom,
   commit: string,
   signal: AbortSignal | undefined,
 ): Promise<string[]> {
   const { steps, git } = context
+  const { workspace } = tier
   const { base } = workspace
   const { files } = workspace.detail
   workspace.base = null
@@ -95,12 +98,33 @@ async function move(
   })
   const [more] = await Promise.all([linkProjectData(project, workspace), clearStamp(workspace.folder)])
   notes.push(...more)
-  await markPrepared(workspace.folder)
+  const theirs = tier.given ? await putThere(context, workspace.folder, 'ignored too', signal) : []
+  await markPrepared(workspace.folder, theirs)
   workspace.base = commit
   workspace.detail = { ...workspace.detail, notes }
   if (paths === null) return ['the commit']
   const loaded = files === null ? null : new Set(files)
   return paths.filter((path) => isLockFile(path) || loaded === null || loaded.has(path))
+}
+
+/**
+ * What somebody has put into a workspace that he was given, as far as that can be told. What setup makes and git ignores is nobody's
+ * own.
+ */
+async function putThere(
+  context: ProjectsContext,
+  folder: string,
+  which: 'ignored too' | 'not ignored',
+  signal: AbortSignal | undefined,
+): Promise<string[]> {
+  const newer = await userFiles(folder)
+  if (newer.length === 0) return []
+  if (which === 'not ignored') {
+    const changed = await listedPaths(context.git, folder, 'changed', signal)
+    return newer.filter((path) => changed.has(path))
+  }
+  const tracked = await listedPaths(context.git, folder, 'tracked', signal)
+  return newer.filter((path) => !tracked.has(path))
 }
 
 /** What else a kernel was started from and is not as it was. */
@@ -169,7 +193,12 @@ export async function startInWorkspace(
       signal,
     }),
   )
-  if (done === 'ran' && (standby || room.record.state === 'draft')) await markPrepared(workspace.folder)
+  if (done === 'ran' && standby) await markPrepared(workspace.folder)
+  // Somebody has it, and may have put something into it while it was set up.
+  else if (done === 'ran' && room.record.state === 'draft')
+    await markPrepared(workspace.folder, await putThere(context, workspace.folder, 'not ignored', signal))
+  // It may have been taken back meanwhile.
+  mustBeTrusted(project, workspace)
   workspace.detail = { ...workspace.detail, fingerprint }
   return { env: own, standby, ...(interpreter === null ? {} : { interpreter }) }
 }
@@ -184,6 +213,7 @@ export async function preloadInto(
   signal: AbortSignal,
 ): Promise<void> {
   if (project === null || !ownKernel(project, room)) return
+  mustBeTrusted(project, workspace)
   const { files, notes } = await context.steps.wait('preload', () =>
     preload(kernel, project.settings.preload, signal),
   )

@@ -40,6 +40,8 @@ export class TierRoom {
   #release: (() => void) | null
   /** Set when nobody may hold on to it any more. */
   leaving = false
+  /** Somebody was told of its workspace, and may put files into it at any time, whosever it is by then. */
+  given = false
 
   constructor(room: Room, workspace: Workspace, project: Project | null) {
     this.room = room

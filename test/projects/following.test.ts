@@ -29,13 +29,16 @@ interface Given {
   inCache(...args: string[]): string
 }
 
-async function withCache(use: (given: Given) => Promise<void>): Promise<void> {
+async function withCache(
+  use: (given: Given) => Promise<void>,
+  { init = [] }: { init?: readonly string[] } = {},
+): Promise<void> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'roomd-following-')))
   const deputies = new Deputies(join(folder, 'deputies'))
   try {
     const env = { PATH: process.env.PATH ?? '/usr/bin:/bin', HOME: folder }
     const git = new WatchedGit(deputies, async () => env)
-    const repository = new Repository(join(folder, 'project'))
+    const repository = new Repository(join(folder, 'project'), init)
     repository.commit({ 'a.txt': 'one\n', 'deep/er/b.txt': 'two\n', 'roomd.json': '{}' }, 'first')
     const { source } = await findSource(git, repository.folder)
     const cache = new Cache(git, source, join(folder, 'cache.git'), systemClock)
@@ -139,3 +142,21 @@ test('a lock that a killed git left in the way, and a branch where another’s f
     expect(await cache.fetch()).toBe(moved)
     expect(inCache('rev-parse', 'refs/heads/topic/one').trim()).toBe(moved)
   }))
+
+test('objects that are named by SHA-256 are fetched and followed; so is a source that is made anew with other names', () =>
+  withCache(
+    async ({ repository, bring, inCache, git }) => {
+      expect(await bring()).toHaveLength(64)
+      const moved = repository.commit({ 'a.txt': 'moved\n' }, 'moved')
+      git.seen.length = 0
+      expect(await bring()).toBe(moved)
+      expect(git.seen).not.toContain('fetch')
+      expect(inCache('show', 'refs/roomd/tip:a.txt')).toBe('moved\n')
+      repository.remove('.git')
+      repository.git('init', '--quiet', '--initial-branch=main')
+      const anew = repository.commit({ 'a.txt': 'anew\n' }, 'anew')
+      expect(await bring()).toBe(anew)
+      expect(inCache('show', 'refs/roomd/tip:a.txt')).toBe('anew\n')
+    },
+    { init: ['--object-format=sha256'] },
+  ))

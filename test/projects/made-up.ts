@@ -10,25 +10,33 @@ import type { ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import type { KernelSummary } from '../../protocol/notebook.ts'
 import { ScriptedKernel } from '../executions/support.ts'
-import type { Scheduler } from './scheduler.ts'
+import type { Life, Scheduler } from './scheduler.ts'
 
-export class MadeUpGit extends Git {
+/** How git behaves, whichever daemon asks it. */
+export class GitWorld {
   /** What every two commits differ by: paths in the repository. */
   changes: readonly string[] = []
   /** Text of `roomd.json` at every commit; null: there is none. */
   manifest: string | null = null
   /** Nothing is heard of a source, so that each fetch of it is given up. */
   silent = false
-  readonly #scheduler: Scheduler
+}
 
-  constructor(scheduler: Scheduler, deputies: Deputies) {
+export class MadeUpGit extends Git {
+  readonly #scheduler: Scheduler
+  readonly #life: Life
+  readonly #world: GitWorld
+
+  constructor(scheduler: Scheduler, life: Life, world: GitWorld, deputies: Deputies) {
     super(deputies, async () => ({}))
     this.#scheduler = scheduler
+    this.#life = life
+    this.#world = world
   }
 
   override async end(args: readonly string[], options: GitOptions): Promise<DeputyEnd> {
     const [command = '', ...rest] = args
-    await this.#scheduler.hold(`git ${command}`)
+    await this.#life.hold(`git ${command}`)
     options.signal?.throwIfAborted()
     const done = (code: number, stdout = ''): DeputyEnd => {
       return { code, signal: null, stdout, stderr: '', ended: null, failure: null }
@@ -36,7 +44,7 @@ export class MadeUpGit extends Git {
     if (['fetch', 'clone', 'reset'].includes(command) && this.#scheduler.random() < this.#scheduler.failing)
       throw new GitError(options.what, { ...done(1), stderr: 'made up' })
     const last = rest.at(-1) ?? ''
-    if (this.silent && last === 'origin')
+    if (this.#world.silent && last === 'origin')
       throw new GitError(options.what, { ...done(0), code: null, signal: 'SIGKILL', ended: 'stalled' })
     switch (command) {
       case 'init':
@@ -54,9 +62,9 @@ export class MadeUpGit extends Git {
         writeFileSync(join(last, '.git', 'config'), '[core]\n')
         return done(0)
       case 'cat-file':
-        return this.manifest === null ? done(128) : done(0, this.manifest)
+        return this.#world.manifest === null ? done(128) : done(0, this.#world.manifest)
       case 'diff':
-        return done(0, this.changes.map((path) => `${path}\0`).join(''))
+        return done(0, this.#world.changes.map((path) => `${path}\0`).join(''))
       case 'config':
         return done(1)
       default:
@@ -151,14 +159,29 @@ export class MadeUpKernels implements KernelProvider {
     return { kernels: [...this.alive].map((kernel) => ({ kernel, notebookId: kernel.notebookId })), gone: [] }
   }
 
+  /** The same kernels, as one daemon has them. */
+  seenBy(life: Life): KernelProvider {
+    const { specs, environment, program, choose, running } = this
+    return {
+      specs,
+      environment,
+      program,
+      choose,
+      running,
+      dispose: () => {},
+      adopt: () => this.adopt(),
+      start: (request) => this.start(request, life),
+    }
+  }
+
   of(notebookId: string): MadeUp | undefined {
     return [...this.alive].find((kernel) => kernel.notebookId === notebookId)
   }
 
-  async start(request: StartRequest): Promise<Kernel> {
+  async start(request: StartRequest, life: Pick<Life, 'hold'> = this.#scheduler): Promise<Kernel> {
     const { notebookId, signal } = request
     this.starts.push(request)
-    await this.#scheduler.hold('kernel start')
+    await life.hold('kernel start')
     if (signal?.aborted) throw new RoomdError('kernel_start_failed', 'called off')
     if (this.#scheduler.random() < this.#scheduler.failing)
       throw new RoomdError('kernel_start_failed', 'made up')

@@ -22,11 +22,11 @@ const env = {
 export class Repository {
   readonly folder: string
 
-  /** Makes an empty repository there. */
-  constructor(folder: string) {
+  /** Makes an empty repository there; `init`: more options of `git init`. */
+  constructor(folder: string, init: readonly string[] = []) {
     this.folder = folder
     mkdirSync(folder, { recursive: true })
-    this.git('init', '--quiet', '--initial-branch=main')
+    this.git('init', '--quiet', '--initial-branch=main', ...init)
     this.git('config', 'user.name', 'Tester')
     this.git('config', 'user.email', 'tester@example.org')
   }

@@ -12,6 +12,33 @@ export function numbers(seed: number): () => number {
   }
 }
 
+/** What waits as one daemon, until that is dead: then it never goes on, wherever in this process it was. */
+export class Life implements Steps {
+  readonly #scheduler: Scheduler
+  #over = false
+
+  constructor(scheduler: Scheduler) {
+    this.#scheduler = scheduler
+  }
+
+  get over(): boolean {
+    return this.#over
+  }
+
+  end(): void {
+    this.#over = true
+  }
+
+  hold(name: string): Promise<void> {
+    return this.#over ? new Promise(() => {}) : this.#scheduler.hold(name)
+  }
+
+  async wait<T>(name: string, work: () => Promise<T>): Promise<T> {
+    await this.hold(name)
+    return work()
+  }
+}
+
 /** Holds whatever waits, and lets one go at a time: by the numbers of a seed, or the first of those that are asked for. */
 export class Scheduler implements Steps {
   random: () => number = Math.random

@@ -24,8 +24,8 @@ import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
 import { RememberingChannel } from '../rooms/fixture.ts'
 import { createHome } from '../support/home.ts'
 import { ManualClock } from '../support/manual-clock.ts'
-import { MadeUpGit, MadeUpKernels } from './made-up.ts'
-import { Scheduler } from './scheduler.ts'
+import { GitWorld, MadeUpGit, MadeUpKernels } from './made-up.ts'
+import { Life, Scheduler } from './scheduler.ts'
 
 /** What takes more steps than any has needed does not end. */
 const STEPS = 5_000
@@ -46,7 +46,7 @@ export interface Seeded {
   readonly store: Store
   readonly clock: ManualClock
   readonly kernels: MadeUpKernels
-  readonly git: MadeUpGit
+  readonly git: GitWorld
   readonly events: DaemonEvent[]
   /** A working copy with one commit; `move` makes another. */
   source(name: string): { named: NamedSource; move: () => void }
@@ -92,44 +92,50 @@ export async function withSeeded(
   const kernels = new MadeUpKernels(scheduler)
   const faults: string[] = []
   const events: DaemonEvent[] = []
-  const watched = new Proxy(store, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target)
-      if (typeof value !== 'function') return value
-      if (name !== 'write') return value.bind(target)
-      return async (unit: Parameters<Store['write']>[0]) => {
-        await target.write(unit)
-        faults.push(...brokenInvariants(target, kernels))
-      }
-    },
-  })
-  const git = new MadeUpGit(scheduler, new Deputies(join(home.places.state, 'none')))
+  const seenBy = (life: Life): Store =>
+    new Proxy(store, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target)
+        if (typeof value !== 'function') return value
+        if (name !== 'write') return value.bind(target)
+        return async (unit: Parameters<Store['write']>[0]) => {
+          if (life.over) await new Promise(() => {})
+          await target.write(unit)
+          faults.push(...brokenInvariants(target, kernels))
+        }
+      },
+    })
+  const git = new GitWorld()
   const start = async () => {
+    const life = new Life(scheduler)
+    const watched = seenBy(life)
+    const provider = kernels.seenBy(life)
+    const deputies = new Deputies(join(home.places.state, 'none'))
     const projects = new Projects({
       store: watched,
       places: home.places,
       clock,
       log,
-      kernels,
+      kernels: provider,
       settings: { generic: false, memory: null, enabled: true },
       tell: (event) => events.push(event),
-      steps: scheduler,
+      steps: life,
       rewarmPauseMs: 0,
-      git,
+      git: new MadeUpGit(scheduler, life, git, deputies),
       memory: { look: async () => ({ kernels: [], total: 0 }), budget: 2 ** 50 },
       ...more,
     })
     const rooms = await createRooms({
       store: watched,
       blobs: openBlobs(join(home.places.data, 'blobs')),
-      kernels,
+      kernels: provider,
       places: home.places,
       clock,
       log,
       worker,
       hooks: projects,
     })
-    return { projects, rooms }
+    return { projects, rooms, life }
   }
   let running = await start()
   const end = () => {
@@ -250,6 +256,7 @@ export async function withSeeded(
       await seeded.through(filled())
     },
     async restart() {
+      running.life.end()
       await store.settled()
       end()
       scheduler.forget()

@@ -192,8 +192,14 @@ test('a detached HEAD and a linked working tree are what rooms start from', () =
     expect(readFileSync(join((await bench.claim(project, cold)).workspace, 'a.txt'), 'utf8')).toBe('1\n')
     const tree = join(bench.home.work, 'tree')
     repository.git('worktree', 'add', '--quiet', '-b', 'side', tree, 'main')
+    // It shares what is not to be looked at with the main one.
+    repository.write('.git/info/exclude', 'left-out.txt\n')
+    writeFileSync(join(tree, 'left-out.txt'), '')
+    writeFileSync(join(tree, 'new.txt'), '')
     const linked = await bench.add(tree)
-    expect(readFileSync(join((await bench.claim(linked, cold)).workspace, 'a.txt'), 'utf8')).toBe('2\n')
+    const claim = await bench.claim(linked, cold)
+    expect(readFileSync(join(claim.workspace, 'a.txt'), 'utf8')).toBe('2\n')
+    expect(claim.uncommitted).toBe(1)
   }))
 
 test('a shallow clone of the user’s can be a project', () =>

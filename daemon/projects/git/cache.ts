@@ -186,17 +186,27 @@ export class Cache {
    * is damaged, what there was stays.
    */
   async #make(signal?: AbortSignal): Promise<void> {
+    try {
+      await this.#makeWith('sha1', signal)
+    } catch (error) {
+      if (!otherNames(error)) throw error
+      await this.#makeWith('sha256', signal)
+    }
+  }
+
+  /** `names`: how objects are named, which only the source knows. */
+  async #makeWith(names: 'sha1' | 'sha256', signal?: AbortSignal): Promise<void> {
     const making = `${this.folder}.new`
     await removeFolder(making)
     await mkdir(dirname(this.folder), { recursive: true, mode: 0o700 })
     const what = `the cache of ${this.address} could not be made`
     try {
-      await this.#git.run(['init', '--quiet', '--bare', '--template=', making], {
+      await this.#git.run(['init', '--quiet', '--bare', '--template=', `--object-format=${names}`, making], {
         cwd: dirname(this.folder),
         what,
         signal,
       })
-      await writeFile(join(making, 'config'), cacheConfig(this.address), { mode: 0o600 })
+      await writeFile(join(making, 'config'), cacheConfig(this.address, names), { mode: 0o600 })
       await writeFile(join(making, 'HEAD'), `ref: ${TIP}\n`)
       await mkdir(join(making, 'info'), { recursive: true })
       await this.#fetch(making, signal)
@@ -232,7 +242,7 @@ export class Cache {
   /** Whether it is the cache itself that is broken, and not the way to the source. */
   async #damaged(error: unknown, signal?: AbortSignal): Promise<boolean> {
     if (!(error instanceof GitError)) return false
-    if (error.failure === 'damaged') return true
+    if (error.failure === 'damaged' || otherNames(error)) return true
     if (error.failure !== 'other' && error.failure !== 'no_repository') return false
     if (!existsSync(join(this.folder, 'HEAD'))) return true
     const end = await this.#git.end(['rev-parse', '--git-dir'], {
@@ -260,13 +270,18 @@ interface Head {
   readonly common: string
 }
 
+/** The git folder that holds what all working trees of a repository share: branches, objects, excludes. */
+export async function commonFolder(gitDir: string): Promise<string> {
+  const named = (await readFile(join(gitDir, 'commondir'), 'utf8').catch(() => '')).trim()
+  return named === '' ? gitDir : resolve(gitDir, named)
+}
+
 /** null: it cannot be known from plain files. */
 async function headOf(gitDir: string): Promise<Head | null> {
   const read = async (name: string): Promise<string> =>
     (await readFile(join(gitDir, name), 'utf8').catch(() => '')).trim()
   // A linked working tree keeps its branches with the main one.
-  const [head, commondir] = await Promise.all([read('HEAD'), read('commondir')])
-  const common = commondir === '' ? gitDir : resolve(gitDir, commondir)
+  const [head, common] = await Promise.all([read('HEAD'), commonFolder(gitDir)])
   if (OBJECT.test(head)) return { commit: head, ref: null, common }
   const ref = /^ref: (refs\/heads\/[^\0]+)$/.exec(head)?.[1]
   if (ref === undefined || ref.split('/').includes('..')) return null
@@ -274,9 +289,14 @@ async function headOf(gitDir: string): Promise<Head | null> {
   return commit === null ? null : { commit, ref, common }
 }
 
-function cacheConfig(address: string): string {
-  return `[core]
-	repositoryformatversion = 0
+/** The source names its objects by another hash than the cache. */
+function otherNames(error: unknown): boolean {
+  return error instanceof GitError && /mismatched algorithms|mismatched object format/i.test(error.stderr)
+}
+
+function cacheConfig(address: string, names: 'sha1' | 'sha256'): string {
+  return `${names === 'sha1' ? '' : `[extensions]\n\tobjectFormat = ${names}\n`}[core]
+	repositoryformatversion = ${names === 'sha1' ? 0 : 1}
 	filemode = true
 	bare = true
 [gc]

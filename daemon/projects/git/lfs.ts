@@ -7,6 +7,7 @@ import { copyFile, link, lstat, mkdir, readdir, readFile, rm, writeFile } from '
 import { dirname, join } from 'node:path'
 import { RoomdError } from '../../../protocol/errors.ts'
 import type { Advance } from './advance.ts'
+import { commonFolder } from './cache.ts'
 import type { WorkspaceRequest } from './workspace.ts'
 
 const POINTER = 'version https://git-lfs.github.com/spec/'
@@ -57,7 +58,10 @@ export async function fillLfs(request: WorkspaceRequest): Promise<string[]> {
     return left(`git-lfs is not installed; install it, then run "git lfs pull" in ${folder}`)
   try {
     if (source.kind === 'local')
-      await shareObjects(join(source.gitDir, 'lfs', 'objects'), join(folder, '.git', 'lfs', 'objects'))
+      await shareObjects(
+        join(await commonFolder(source.gitDir), 'lfs', 'objects'),
+        join(folder, '.git', 'lfs', 'objects'),
+      )
     await git.run(['lfs', 'install', '--local', '--skip-repo'], { cwd: folder, what, signal })
     // What is here already needs no network; `pull` would ask for it even then where the remote is a folder.
     await git.run(['lfs', 'checkout'], { cwd: folder, what, signal })

@@ -6,7 +6,7 @@ import { existsSync, rmSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Source } from '../source.ts'
-import type { Cache } from './cache.ts'
+import { type Cache, commonFolder } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
 import { WITHOUT_LFS } from './lfs.ts'
@@ -141,7 +141,7 @@ async function copyExcludes(source: LocalLook['source'], cache: string): Promise
   const target = join(cache, 'info', 'exclude')
   // The copy has the original's mode, which may forbid writing over it.
   rmSync(target, { force: true })
-  await copyIfThere(join(source.gitDir, 'info', 'exclude'), target)
+  await copyIfThere(join(await commonFolder(source.gitDir), 'info', 'exclude'), target)
 }
 
 /** false: there is no such file. */

@@ -4,7 +4,7 @@
  * cache, and nothing pushed from it reaches the user's own folder: results are fetched from here.
  */
 import { existsSync } from 'node:fs'
-import { appendFile, mkdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { NotebookId } from '../../../protocol/ids.ts'
 import { removeFolder } from '../folders.ts'
@@ -204,12 +204,19 @@ export async function excludePaths(workspace: string, paths: readonly string[]):
   )
 }
 
-/** From here on, files that are newer are the user's. */
-export async function markPrepared(workspace: string): Promise<void> {
-  const file = join(ownFolder(workspace), 'prepared')
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  await rm(file, { force: true })
-  await writeFile(file, '')
-  const now = new Date()
-  await utimes(file, now, now)
+/** Paths that git tracks, those of submodules too; `changed`: those that are new and not ignored, or not as they were committed. */
+export async function listedPaths(
+  git: Git,
+  folder: string,
+  which: 'tracked' | 'changed',
+  signal?: AbortSignal,
+): Promise<Set<string>> {
+  const choice =
+    which === 'tracked' ? ['--recurse-submodules'] : ['--others', '--modified', '--exclude-standard']
+  const out = await git.run(['ls-files', '-z', ...choice], {
+    cwd: folder,
+    what: 'the workspace could not be looked at',
+    signal,
+  })
+  return new Set(out.split('\0').filter((path) => path !== ''))
 }
