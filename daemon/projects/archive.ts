@@ -53,7 +53,11 @@ export async function archiveRoom(
     mayArchive(context, room.id, workspace, force)
     // A file of it that lies elsewhere is a notebook like any other from now on; one in the workspace is kept with the other files.
     record.path = null
-    record.source = { state: 'none' }
+    record.source = {
+      state: 'read_only',
+      reason: 'the room is archived; claim another room of the project to go on',
+      read_only: 'archived',
+    }
     await room.commit({ statements: [step(record, 'archived'), updateBinding(record)] })
   }
   await context.rooms().retire(room, 'the room was archived', GRACE_MS)

@@ -26,8 +26,8 @@ export const SourceRecord = z.object({
   conflicts: z
     .array(z.object({ cell_id: CellId, base: z.string().nullable(), disk: z.string().nullable() }))
     .optional(),
-  /** With state `read_only`: an old format, no permission to write, or a daemon of another home that has the file. */
-  read_only: z.enum(['format', 'permission', 'elsewhere']).optional(),
+  /** With state `read_only`: an old format, no permission to write, a daemon of another home that has the file, or archived. */
+  read_only: z.enum(['format', 'permission', 'elsewhere', 'archived']).optional(),
   /** What opening reported: duplicate ids, missing ids and the like. */
   warnings: z.array(z.string()).optional(),
 })

@@ -101,6 +101,11 @@ export class Saver {
       await this.#alreadyThere(moment)
       return { ...result, outcome: 'already_current' }
     }
+    if (room.record.state === 'archived') {
+      // A copy: it is no room that goes on with a file.
+      await this.#write(target, same, written)
+      return { ...result, outcome: 'saved' }
+    }
     await this.#announce(written, moment)
     await this.#write(target, same, written)
     faultPoint('save:replaced')

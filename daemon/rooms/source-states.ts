@@ -8,7 +8,7 @@
  *   conflict          the cells in conflict, and saving in place; all else goes on
  *   missing           autosave: the file is gone; a save that is asked for writes it anew
  *   degraded          edits and saving in place: the file cannot be read
- *   read_only         edits and saving in place: an old format, no permission, or another daemon has the file
+ *   read_only         edits and saving in place: an old format, no permission, another daemon has the file, or the room is archived
  */
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId } from '../../protocol/ids.ts'

@@ -13,6 +13,7 @@ import type { Claim, DaemonEvent } from '../../protocol/projects.ts'
 import { largeNotebook } from '../bench/large-notebook.ts'
 import { startChild } from '../mcp/harness.ts'
 import { TestClient } from '../server/harness.ts'
+import { roomd } from '../support/command.ts'
 import { startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { createHome, type TestHome } from '../support/home.ts'
 import { alive } from '../support/processes.ts'
@@ -191,6 +192,48 @@ test('an agent reads projects and pool by MCP, claims a room, works in it, and i
     const unknown = await child.call('claim_room', { project: 'nobody' })
     expect(unknown.isError).toBe(true)
     expect(unknown.structured.error).toMatchObject({ code: 'not_found', next: { tool: 'list_projects' } })
+  } finally {
+    await child.close()
+  }
+})
+
+test('an archived room: files and commits are kept, its notebook can be read over socket, MCP and terminal, and takes nothing', async () => {
+  const given = await claim(2_000)
+  const { notebook_id } = given
+  const room = await client.openRoom({ notebook_id })
+  await (await room.execute(await room.createCell({ source: '6 * 7' }))).done
+  writeFileSync(join(given.workspace, 'result.csv'), '42')
+  const child = await startChild(home, {})
+  try {
+    const inside = await roomd(home, ['project', 'archive', notebook_id])
+    expect(inside.code).not.toBe(0)
+    expect(inside.stderr).toMatch(/somebody is in room .*--force/)
+    await room.close()
+    const done = await roomd(home, ['project', 'archive', notebook_id.slice(0, 13)])
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    const kept = /kept in (\S+)/.exec(done.stdout)?.[1] ?? ''
+    expect(existsSync(join(kept, 'result.csv'))).toBe(true)
+    expect(existsSync(given.workspace)).toBe(false)
+    // Sent again, by whoever: the same.
+    expect(await client.call('archive_room', { notebook_id, force: false })).toEqual({ notebook_id, kept })
+
+    const read = await client.openRoom({ notebook_id })
+    const refused = { code: 'notebook_unavailable', message: expect.stringMatching(/archived/) }
+    await expect(read.createCell({ source: '1' })).rejects.toMatchObject(refused)
+    await expect(read.execute({ code: '1' })).rejects.toMatchObject(refused)
+    // A copy is no change.
+    await read.save(join(home.work, 'copy.ipynb'))
+    expect(read.state.source.path).toBeNull()
+    await read.close()
+
+    const connected = await child.must('connect_notebook', { notebook_id })
+    expect(connected.text).toMatch(/the room is archived; claim another room/)
+    expect(connected.structured.capabilities).toEqual({ read: true, mutate: false, execute: false })
+    const cells = await child.must('get_all_cells')
+    expect(cells.text).toContain('42')
+    const ran = await child.call('create_cell', { source: '1', and_run: true })
+    expect(ran.structured.error).toMatchObject({ code: 'notebook_unavailable' })
+    expect(ran.text).toMatch(/archived.*claim another room/)
   } finally {
     await child.close()
   }
