@@ -5,11 +5,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type JsonNode, jsonValue, type ObjectNode } from './json-nodes.ts'
 import { deeper, isSorted, type JsonStyle, wrap, writeJson, writeString } from './json-style.ts'
+import type { LineStarts } from './line-starts.ts'
 
 export interface Source {
   readonly text: string
   readonly lenient: boolean
   readonly style: JsonStyle
+  readonly lines: LineStarts
 }
 
 /** An entry of a sequence (array items, object members): its text, and its place in the old sequence if it was there. */
@@ -33,7 +35,7 @@ export function spliceValue(source: Source, node: JsonNode, value: unknown): str
     return spliceMembers(source, node, members)
   }
   if (node.kind === 'array' && Array.isArray(value)) return spliceArray(source, node, value)
-  return writeJson(value, source.style, marginAt(text, node.start), isInline(source, node))
+  return writeJson(value, source.style, marginAt(source, node.start), isInline(source, node))
 }
 
 /**
@@ -111,7 +113,7 @@ export function spliceSequence(
       close,
       entries.map((entry) => entry.text),
       style,
-      marginAt(text, node.start),
+      marginAt(source, node.start),
     )
   const head = text.slice(node.start, first.start)
   const second = parts[1]
@@ -137,17 +139,16 @@ function usualSeparator(head: string, style: JsonStyle): string {
 }
 
 /** Indentation of the line in which an offset lies. */
-export function marginAt(text: string, offset: number): string {
-  const line = text.lastIndexOf('\n', offset - 1) + 1
+export function marginAt({ text, lines }: Source, offset: number): string {
+  const line = lines.before(offset)
   return /^[ \t]*/.exec(text.slice(line, offset))?.[0] ?? ''
 }
 
 /** Indentation of what stands inside a node: that of its first part where it has one. */
 export function innerMargin(source: Source, node: JsonNode & { kind: 'array' | 'object' }): string {
   const first = node.kind === 'array' ? node.items[0] : node.members[0]
-  if (first && source.text.slice(node.start, first.start).includes('\n'))
-    return marginAt(source.text, first.start)
-  return deeper(marginAt(source.text, node.start), source.style)
+  if (first && source.text.slice(node.start, first.start).includes('\n')) return marginAt(source, first.start)
+  return deeper(marginAt(source, node.start), source.style)
 }
 
 /** A list or object with content that stands on one line in an indented file stays on one line. */

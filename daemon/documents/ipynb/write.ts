@@ -21,6 +21,7 @@ import {
   spliceValue,
 } from './json-splice.ts'
 import { type JsonStyle, jupyterStyle, styleOf, writeJson } from './json-style.ts'
+import { LineStarts } from './line-starts.ts'
 import { splitLines } from './lines.ts'
 import { fileOutput } from './outputs.ts'
 import { hasIds, type ParsedCell, type ParsedFile, parseCells, parseFile } from './parse.ts'
@@ -91,7 +92,7 @@ class Splicer {
       file.text,
       this.#root.members.map((member) => member.key),
     )
-    this.#source = { text: file.text, lenient: file.lenient, style }
+    this.#source = { text: file.text, lenient: file.lenient, style, lines: new LineStarts(file.text) }
     this.#withIds = hasIds(file.nbformat, file.nbformat_minor)
   }
 
