@@ -1,8 +1,8 @@
 /**
  * Gives memory back when nothing happens. V8 collects only when something is allocated, so that a daemon which was busy once would
  * keep for hours what it needed then. Whenever the loop was idle for a while and there is something to gain, two collections run: the
- * first frees, and the second, with hardly anything allocated in between, makes V8 shrink the space of new objects too. Each takes
- * some tens of milliseconds at most, which is why they wait for a quiet moment.
+ * first frees, and the second makes V8 shrink the space of new objects too, which it does only when hardly anything was allocated in
+ * the last five seconds. Each takes some tens of milliseconds at most, which is why they wait for a quiet moment.
  */
 import { performance } from 'node:perf_hooks'
 import { memoryUsage } from 'node:process'
@@ -15,8 +15,8 @@ const LOOK_MS = 2_000
 const IDLE_BELOW = 0.05
 /** Bytes beyond what the last collection left in use that are worth another. */
 const WORTH_BYTES = 4 * 1024 * 1024
-/** Between the two, so that what came meanwhile waits for one only. */
-const BETWEEN_MS = 20
+/** Idle looks between the two: longer than V8 looks back. */
+const LOOKS_BETWEEN = 3
 
 /** What it looks at, in the process or in a test. */
 export interface Process {
@@ -32,8 +32,9 @@ export class IdleMemory {
   readonly #process: Process
   /** In use after the last collection; 0: there was none. */
   #left = 0
+  /** Idle looks until the second collection; null: it is not due. */
+  #second: number | null = null
   #cancel: () => void = () => {}
-  #cancelSecond: () => void = () => {}
 
   constructor(clock: Clock, process: Process = thisProcess()) {
     this.#clock = clock
@@ -43,7 +44,6 @@ export class IdleMemory {
 
   dispose(): void {
     this.#cancel()
-    this.#cancelSecond()
   }
 
   #wait(): void {
@@ -54,11 +54,16 @@ export class IdleMemory {
   }
 
   #look(): void {
-    if (this.#process.utilization() > IDLE_BELOW) return
-    if (this.#process.heap() < this.#left + WORTH_BYTES) return
-    this.#process.collect()
-    this.#left = this.#process.heap()
-    this.#cancelSecond = this.#clock.after(BETWEEN_MS, () => this.#process.collect())
+    if (this.#process.utilization() > IDLE_BELOW) {
+      if (this.#second !== null) this.#second = LOOKS_BETWEEN
+    } else if (this.#process.heap() >= this.#left + WORTH_BYTES) {
+      this.#process.collect()
+      this.#left = this.#process.heap()
+      this.#second = LOOKS_BETWEEN
+    } else if (this.#second !== null && --this.#second === 0) {
+      this.#process.collect()
+      this.#second = null
+    }
   }
 }
 

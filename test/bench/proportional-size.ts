@@ -9,8 +9,8 @@ export function proportionalSize(pid: number): number {
   return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1]) * 1024
 }
 
-/** Bytes once the process has given back what it does not need: the smallest of some seconds. */
-export async function settledSize(pid: number, seconds = 6): Promise<number> {
+/** Bytes once the process has given back what it does not need, which it does some seconds after it was busy: the smallest of them. */
+export async function settledSize(pid: number, seconds = 20): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let i = 0; i < seconds * 2; i++) {
     await new Promise((resolve) => setTimeout(resolve, 500))

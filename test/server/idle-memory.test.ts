@@ -24,12 +24,18 @@ test('memory is given back in a quiet moment, by two collections, and not again 
   const memory = new IdleMemory(clock, process)
   clock.advance(2_000)
   expect(process.state.collections).toBe(1)
-  clock.advance(1_000)
+  clock.advance(4_000)
+  process.state.utilization = 0.5
+  clock.advance(2_000)
+  process.state.utilization = 0
+  clock.advance(4_000)
+  expect(process.state.collections, 'a short while of work puts the second off').toBe(1)
+  clock.advance(2_000)
   expect(process.state.collections).toBe(2)
   clock.advance(600_000)
   expect(process.state.collections).toBe(2)
   process.state.garbage = 20 * MIB
-  clock.advance(3_000)
+  clock.advance(8_000)
   expect(process.state.collections).toBe(4)
   memory.dispose()
 })
