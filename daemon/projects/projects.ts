@@ -218,6 +218,13 @@ export class Projects implements RoomHooks {
       void this.#inBackground('ending the pool of a project', () =>
         pool.renew('the project is no longer trusted'),
       )
+      // Nobody has worked in a draft: its kernel goes as a standby does. Rooms with work keep theirs, and what it knows.
+      for (const tier of this.tier.of(record.id)) {
+        if (tier.room.record.state === 'draft')
+          void this.#inBackground('ending the kernel of a draft', () =>
+            endKernel(tier.room, 'the project is no longer trusted'),
+          )
+      }
       return
     }
     // What waited without a kernel was made without the repository's own wishes too.

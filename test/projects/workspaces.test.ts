@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -200,6 +201,17 @@ test('a detached HEAD and a linked working tree are what rooms start from', () =
     const claim = await bench.claim(linked, cold)
     expect(readFileSync(join(claim.workspace, 'a.txt'), 'utf8')).toBe('2\n')
     expect(claim.uncommitted).toBe(1)
+  }))
+
+test('while the working copy is away rooms are made from what is known, and are told to be old', () =>
+  withProjects(async (bench) => {
+    const repository = bench.repository({ 'a.txt': '1\n' })
+    const project = await bench.add(repository)
+    renameSync(repository.folder, `${repository.folder}-away`)
+    const claim = await bench.claim(project, cold)
+    expect(readFileSync(join(claim.workspace, 'a.txt'), 'utf8')).toBe('1\n')
+    expect(claim.stale).toContain('could not be fetched')
+    expect(claim.uncommitted).toBe(0)
   }))
 
 test('a shallow clone of the user’s can be a project', () =>

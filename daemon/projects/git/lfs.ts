@@ -34,7 +34,7 @@ export const WITHOUT_LFS: Readonly<Record<string, string>> = {
 
 /** Returns what is not as it should be, in words. */
 export async function fillLfs(request: WorkspaceRequest): Promise<string[]> {
-  const { git, source, folder, signal } = request
+  const { git, source, folder, trusted, signal } = request
   const what = 'the files kept in Git LFS could not be filled in'
   const files = await lfsFiles(request)
   const mark = join(folder, '.git', 'roomd', 'lfs')
@@ -65,8 +65,13 @@ export async function fillLfs(request: WorkspaceRequest): Promise<string[]> {
     await git.run(['lfs', 'install', '--local', '--skip-repo'], { cwd: folder, what, signal })
     // What is here already needs no network; `pull` would ask for it even then where the remote is a folder.
     await git.run(['lfs', 'checkout'], { cwd: folder, what, signal })
-    if ((await pointers(folder, files)) > 0)
-      await git.run(['lfs', 'pull'], { cwd: folder, what, signal, transfer: true })
+    if ((await pointers(folder, files)) === 0) return []
+    // Whom git-lfs asks is then the repository's own word.
+    if (!trusted && existsSync(join(folder, '.lfsconfig')))
+      return left(
+        'the repository names a server for them (.lfsconfig), which is asked once the project is trusted',
+      )
+    await git.run(['lfs', 'pull'], { cwd: folder, what, signal, transfer: true })
     return []
   } catch (error) {
     if (!(error instanceof RoomdError)) throw error

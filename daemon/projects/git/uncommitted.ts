@@ -32,7 +32,8 @@ const lfsMayBeMissing = {
  * the cache.
  */
 export async function countUncommitted(look: LocalLook): Promise<number> {
-  if (look.source.bare) return 0
+  // A folder that is away (a disk that is not there) holds nothing more; that the commit may be old is told with it.
+  if (look.source.bare || !existsSync(look.source.folder)) return 0
   return withIndex(look, async (env) => {
     const status = (filters: Readonly<Record<string, string>>): Promise<string> =>
       look.git.run(
@@ -66,7 +67,12 @@ export async function snapshotUncommitted(look: LocalLook): Promise<string> {
   if (look.source.bare) return look.commit
   return withIndex(look, async (env) => {
     const what = `the changes in ${look.source.folder} could not be taken along`
-    await look.git.run(['add', '--all', '--', '.'], { ...options(look, env), what })
+    // `add` would look into a submodule by the submodule's own configuration; which commit it is at is had without.
+    const submodules = await submodulesOf(look, env)
+    const others = submodules.map((path) => `:(exclude,literal)${path}`)
+    await look.git.run(['add', '--all', '--', '.', ...others], { ...options(look, env), what })
+    if (submodules.length > 0)
+      await look.git.run(['update-index', '--remove', '--', ...submodules], { ...options(look, env), what })
     const tree = (await look.git.run(['write-tree'], { ...options(look, env), what })).trim()
     const before = await look.git.run(['rev-parse', `${look.commit}^{tree}`], { ...options(look, env), what })
     if (tree === before.trim()) return look.commit
@@ -82,6 +88,12 @@ export async function snapshotUncommitted(look: LocalLook): Promise<string> {
     await look.git.run(['update-ref', 'refs/roomd/snapshot', name], { ...options(look, env), what })
     return name
   })
+}
+
+async function submodulesOf(look: LocalLook, env: Record<string, string>): Promise<string[]> {
+  const what = `${look.source.folder} could not be looked at`
+  const out = await look.git.run(['ls-files', '--stage', '-z'], { ...options(look, env), what })
+  return out.split('\0').flatMap((entry) => /^160000 [0-9a-f]+ \d\t([\s\S]+)$/.exec(entry)?.[1] ?? [])
 }
 
 const author = {

@@ -167,11 +167,15 @@ async function configure(git: Git, source: Source, folder: string, signal?: Abor
   await writeFile(file, `${lines.join('\n')}\n`)
 }
 
-/** What commits made here need of the working copy's own configuration: who commits, and the remote's address. */
+/**
+ * What commits made here need of the working copy's own configuration: who commits, and the remote's address. Of one that is away (a disk
+ * that is not there) nothing: rooms are made without it.
+ */
 async function fromWorkingCopy(git: Git, folder: string, signal?: AbortSignal): Promise<string[]> {
+  if (!existsSync(folder)) return []
   const end = await git.end(
     ['config', '--local', '--null', '--get-regexp', '^(user\\.(name|email)|remote\\.origin\\.url)$'],
-    { cwd: folder, what: `the configuration of ${folder} could not be read`, signal, answers: [1] },
+    { cwd: folder, what: `the configuration of ${folder} could not be read`, signal, answers: [1, 128] },
   )
   const values = new Map(
     end.stdout
