@@ -18,6 +18,8 @@ export class MirrorExecutions {
   /** Not terminal, in the order they were queued. */
   readonly #openIds = new Set<ExecutionId>()
   #queuedBeyond = 0
+  /** Records from which on it is looked for those that are kept for nothing; looking takes as long as there are records. */
+  #pruneAt = 2 * KEPT_EXECUTIONS
 
   get all(): ReadonlyMap<ExecutionId, ExecutionRecord> {
     return this.#records
@@ -79,10 +81,12 @@ export class MirrorExecutions {
         if (!this.#openIds.has(event.execution.execution_id))
           this.#queuedBeyond = Math.max(0, this.#queuedBeyond - 1)
         this.#update(event.execution)
+        this.#prune()
         return
       case 'execution_queued':
       case 'execution_finished':
         this.#update(event.execution)
+        this.#prune()
         return
       case 'input_requested': {
         const record = this.#records.get(event.execution_id)
@@ -140,6 +144,8 @@ export class MirrorExecutions {
       this.#update(execution)
       this.#ofCell.set(cell_id, execution.execution_id)
     }
+    // Only now it is known what is shown.
+    this.#prune()
   }
 
   /** Takes over what the daemon answered about one execution: a run that is new to the mirror, or whose end was missed. */
@@ -154,7 +160,9 @@ export class MirrorExecutions {
     }
     const record = known ?? this.#add(summary)
     record.load(outputs)
-    return this.#update(summary)
+    this.#update(summary)
+    this.#prune()
+    return record
   }
 
   #update(summary: ExecutionSummary): ExecutionRecord {
@@ -175,17 +183,19 @@ export class MirrorExecutions {
       if (!shown || shown.summary.queued_at <= summary.queued_at)
         this.#ofCell.set(summary.cell_id, summary.execution_id)
     }
-    if (this.#records.size > 2 * KEPT_EXECUTIONS) this.#prune()
     return record
   }
 
   #prune(): void {
+    if (this.#records.size <= this.#pruneAt) return
     const shown = new Set(this.#ofCell.values())
     const spare = [...this.#records.values()].filter(
       (record) => record.terminal && !record.followed && !shown.has(record.id),
     )
     for (const record of spare.slice(0, Math.max(0, spare.length - KEPT_EXECUTIONS)))
       this.#records.delete(record.id)
+    const kept = this.#records.size
+    this.#pruneAt = Math.max(2 * KEPT_EXECUTIONS, kept + kept / 2)
   }
 }
 
