@@ -28,7 +28,16 @@ export function bundleOf(kept: string): string {
  * Returns where files and commits are now; null: there were none. Throws `invalid_argument` for a room of no project, `conflict` while
  * something runs in it or (unless forced) somebody is in it. Done already: does nothing more.
  */
-export async function archiveRoom(
+export function archiveRoom(
+  context: ProjectsContext,
+  tier: Tier,
+  notebookId: NotebookId,
+  force: boolean,
+): Promise<string | null> {
+  return tier.archiving.run(() => archive(context, tier, notebookId, force))
+}
+
+async function archive(
   context: ProjectsContext,
   tier: Tier,
   notebookId: NotebookId,

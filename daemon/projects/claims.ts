@@ -59,7 +59,17 @@ export class Claims {
     // The project's own kernel by its name is no wish for another one.
     const { kernel, ...settings } = request.settings
     const plain = kernel === project.settings.kernel ? { ...request, settings } : request
-    return project.claims.run(() => this.#claim(project, owner, plain, signal), signal)
+    const claim = async (): Promise<Claim> => {
+      try {
+        return await this.#claim(project, owner, plain, signal)
+      } catch (error) {
+        // Whatever failed for that reason.
+        signal.throwIfAborted()
+        project.mustBeThere()
+        throw error
+      }
+    }
+    return project.claims.run(claim, signal)
   }
 
   async #claim(
@@ -79,6 +89,8 @@ export class Claims {
       signal.throwIfAborted()
       const claim = await this.#finish(project, pool, got, signal)
       signal.throwIfAborted()
+      // With its project went the room.
+      project.mustBeThere()
       const { standby, fetch_ms, stale } = claim
       context.log.info(
         {

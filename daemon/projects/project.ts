@@ -84,9 +84,14 @@ export class Project {
     return this.#git.run(work, signal)
   }
 
+  /** Throws `not_found` once it was removed. */
+  mustBeThere(): void {
+    if (this.#removed) throw new RoomdError('not_found', `the project ${this.record.name} was removed`)
+  }
+
   mustBeReady(): void {
+    this.mustBeThere()
     const { status, reason, name } = this.record
-    if (this.#removed) throw new RoomdError('not_found', `the project ${name} was removed`)
     if (status === 'ready') return
     throw new RoomdError(
       'project_not_ready',

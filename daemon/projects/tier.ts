@@ -19,6 +19,7 @@ import type { ProjectsContext } from './context.ts'
 import { removeFolder } from './folders.ts'
 import { branchOf } from './git/workspace.ts'
 import { keepUserFiles, noteKept, readKept } from './kept-files.ts'
+import { Line } from './line.ts'
 import type { Project } from './project.ts'
 import {
   insertWorkspace,
@@ -96,6 +97,8 @@ export class Tier {
   readonly #rooms = new Map<NotebookId, TierRoom>()
   readonly #gone = new Map<NotebookId, string>()
   readonly #discarding = new Map<NotebookId, Promise<void>>()
+  /** Rooms are archived one after the other (archive.ts). */
+  readonly archiving = new Line()
 
   constructor(context: ProjectsContext) {
     this.#context = context

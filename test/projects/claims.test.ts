@@ -179,3 +179,24 @@ test('no step of anything leaves a room without its folder, or a folder without 
     for (const id of rows)
       expect(statSync(join(bench.projects.context.places.workspaces, id)).isDirectory()).toBe(true)
   }))
+
+test.each([
+  ['a cold', 0],
+  ['a warm', 1],
+])(
+  'claims while the project is removed, %s and one behind it: both say so, and nothing is left',
+  (_how, depth) =>
+    withProjects(async (bench) => {
+      const project = await bench.add(bench.repository(), { depth })
+      if (depth > 0) await bench.pooled(project)
+      const claims = [bench.claim(project), bench.claim(project, {}, { owner: 'client-two' })]
+      const ends = Promise.allSettled(claims)
+      await bench.projects.remove(project)
+      for (const end of await ends) {
+        expect(end).toMatchObject({ status: 'rejected', reason: { code: 'not_found' } })
+        expect(end).toMatchObject({ reason: { message: expect.stringContaining('was removed') } })
+      }
+      expect([bench.states(), bench.workspaces()]).toEqual([[], []])
+      expect(bench.rooms.context.kernels.running()).toEqual([])
+    }),
+)
