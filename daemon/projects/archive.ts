@@ -13,6 +13,7 @@ import type { NotebookId } from '../../protocol/ids.ts'
 import { updateBinding } from '../rooms/room-record.ts'
 import { step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
+import { leavingPlace } from './folders.ts'
 import { BUNDLE } from './kept-files.ts'
 import type { Tier } from './tier.ts'
 import { readWorkspace, type Workspace } from './workspace-rows.ts'
@@ -80,7 +81,9 @@ export async function clearArchivedLeftovers(context: ProjectsContext, tier: Tie
   )
   for (const { notebook_id } of rows) {
     const workspace = readWorkspace(context.store, notebook_id)
-    if (workspace === null || !existsSync(workspace.folder)) continue
+    if (workspace === null) continue
+    const { folder } = workspace
+    if (!existsSync(folder) && !existsSync(leavingPlace(folder))) continue
     try {
       await clearArchived(context, tier, workspace)
     } catch (error) {

@@ -1,5 +1,5 @@
 /** Where projects keep things: caches and workspaces with the data, what is kept of retired rooms and what runs in the state. */
-import { chmod, lstat, readdir, rm, rmdir } from 'node:fs/promises'
+import { chmod, lstat, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NotebookId, ProjectId } from '../../protocol/ids.ts'
 import type { Places } from '../../protocol/places.ts'
@@ -46,6 +46,24 @@ export async function removeFolder(folder: string): Promise<void> {
     await makeWritable(folder)
     await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
   }
+}
+
+/** Where a folder is while it is removed: half of it is never taken for it. */
+export function leavingPlace(folder: string): string {
+  return `${folder}.gone`
+}
+
+/** As `removeFolder`; the folder itself is gone at once, and what a daemon that died has left of it goes with the next call. */
+export async function removeWhole(folder: string): Promise<void> {
+  const leaving = leavingPlace(folder)
+  await removeFolder(leaving)
+  try {
+    await rename(folder, leaving)
+  } catch {
+    // Not there any more, or held open where that forbids renaming: then as it is.
+    return removeFolder(folder)
+  }
+  await removeFolder(leaving)
 }
 
 /** Removes a folder if nothing is in it. */

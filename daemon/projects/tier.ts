@@ -16,7 +16,7 @@ import type { Room } from '../rooms/room.ts'
 import { step } from '../rooms/room-state.ts'
 import type { Statement } from '../store/store.ts'
 import type { ProjectsContext } from './context.ts'
-import { removeFolder } from './folders.ts'
+import { removeWhole } from './folders.ts'
 import { branchOf } from './git/workspace.ts'
 import { keepUserFiles, noteKept, readKept } from './kept-files.ts'
 import { Line } from './line.ts'
@@ -311,7 +311,7 @@ export class Tier {
     const kept = files ?? (keeping ? places.kept(notebookId) : null)
     if (kept !== null) noteKept(kept, project)
     if (kept !== null) log.info({ room: notebookId, kept }, 'files of a user were kept')
-    await removeFolder(folder)
+    await removeWhole(folder)
     await store.write(this.#context.rooms().forgetRows(notebookId))
     return kept
   }

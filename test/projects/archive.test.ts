@@ -115,4 +115,8 @@ test('a daemon that dies behind the row goes on with the folder when it is back'
     expect(bench.workspaces()).toEqual([])
     const [kept] = bench.projects.keptOf(project.record.id)
     expect(readFileSync(join(kept?.path ?? '', 'mine', 'notes.txt'), 'utf8')).toBe('keep me\n')
+    // Or while it removed the folder, of which half is no repository any more.
+    mkdirSync(join(`${claim.workspace}.gone`, '.git'), { recursive: true })
+    await bench.restart()
+    expect(bench.workspaces()).toEqual([])
   }))
