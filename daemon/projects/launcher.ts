@@ -58,6 +58,8 @@ interface Shell {
 export class Launcher {
   readonly #folder: string
   #shell: Shell | null = null
+  /** All that live: the present one, and those that end with their last job. */
+  readonly #shells = new Set<Shell>()
   #last = 0
   #disposed = false
 
@@ -132,10 +134,9 @@ export class Launcher {
   /** Ends everything that runs. */
   dispose(): void {
     this.#disposed = true
-    const shell = this.#shell
     this.#shell = null
-    if (shell === null) return
-    killTree(shell.identity)
+    if (this.#shells.size === 0) return
+    for (const shell of this.#shells) killTree(shell.identity)
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
@@ -165,6 +166,7 @@ export class Launcher {
     const jobs = new Map<number, Job>()
     const gone = (): void => {
       if (this.#shell?.child === child) this.#shell = null
+      for (const shell of this.#shells) if (shell.child === child) this.#shells.delete(shell)
       for (const job of jobs.values()) {
         if (job.identity) killTree(job.identity)
         job.ended(128 + 9)
@@ -186,7 +188,9 @@ export class Launcher {
       rest = lines.pop() ?? ''
       for (const line of lines) heard(jobs, line, pid)
     })
-    return { child, identity, base, jobs, retired: false }
+    const shell: Shell = { child, identity, base, jobs, retired: false }
+    this.#shells.add(shell)
+    return shell
   }
 }
 

@@ -169,3 +169,14 @@ test('when its owner is killed everything ends by itself; what a killed shell le
     await gone(second.program)
     expect(existsSync(join(folder, 'brief'))).toBe(false)
   }))
+
+test('what runs in a shell of an earlier environment ends with the launcher too', () =>
+  withLauncher(async (launcher, folder) => {
+    const file = join(folder, 'pid')
+    const long = launcher.run('sh', ['-c', `echo $$ > ${file}; exec sleep 600`], options(folder))
+    const pid = await until('the program', () => existsSync(file) && Number(readFileSync(file, 'utf8')))
+    await launcher.run('true', [], { ...options(folder), base: { ...base } })
+    launcher.dispose()
+    await gone(pid)
+    expect(await long).toMatchObject({ signal: 'SIGKILL' })
+  }))
