@@ -107,7 +107,10 @@ export const Opened = z.object({
    */
   pages: z.boolean(),
   cell_count: z.number().int(),
+  /** Notebook-level metadata. */
   metadata: z.record(z.string(), z.unknown()),
+  /** They are too large for this frame: what is missing comes as a PROJECTION of kind `metadata`, before the cells. */
+  metadata_follows: z.literal(true).optional(),
   readiness: Readiness,
   kernel: KernelSummary.nullable(),
   running: ExecutionSummary.nullable(),
@@ -193,6 +196,8 @@ export const Projection = z.discriminatedUnion('kind', [
    * none goes without. `first` begins a list that replaces the one before.
    */
   z.object({ kind: z.literal('comms'), first: z.boolean(), comms: z.array(CommView), last: z.boolean() }),
+  /** All notebook-level metadata, where OPENED had no room for them. */
+  z.object({ kind: z.literal('metadata'), metadata: z.record(z.string(), z.unknown()) }),
 ])
 export type Projection = z.output<typeof Projection>
 

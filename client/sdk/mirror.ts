@@ -55,7 +55,8 @@ export class Mirror {
 
   /** OPENED of a first or a resumed attach. */
   begin(opened: Opened): void {
-    this.metadata = opened.metadata
+    // What does not fit into OPENED follows; until then what was known counts.
+    this.metadata = opened.metadata_follows ? { ...this.metadata, ...opened.metadata } : opened.metadata
     this.#replay = null
     this.#pages = opened.pages ? { overrule: opened.picture === 'projection', cells: [] } : null
     this.#eventsUntil = null

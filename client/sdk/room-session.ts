@@ -264,7 +264,8 @@ export class RoomSession extends Emitter<RoomEvents> {
     if (projection.kind === 'cells') {
       this.mirror.page(projection)
       if (projection.last) this.#settle()
-    } else if (projection.kind === 'comms') this.comms.page(projection)
+    } else if (projection.kind === 'metadata') this.mirror.metadata = projection.metadata
+    else if (projection.kind === 'comms') this.comms.page(projection)
     else if (this.#fits(this.mirror.replay(projection))) return
     this.state.changed()
     this.#completed()

@@ -9,8 +9,9 @@ import { encode } from '../../protocol/codec.ts'
 import type { TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { scopeAllows } from '../../protocol/scopes.ts'
+import { encodeOpened, mayFollow, metadataValue } from './opened-frame.ts'
 import { type Frame, Peer } from './peer.ts'
-import { openedOf, peersOf, takePicture } from './picture.ts'
+import { chain, openedOf, peersOf, takePicture } from './picture.ts'
 import type { Room } from './room.ts'
 import type { PeerChannel, PeerIdentity } from './seam.ts'
 
@@ -41,13 +42,15 @@ export function attachPeer(
         picture: picture.kind,
         pages: picture.pages,
       }
+      const { payload, follows } = encodeOpened(welcome)
       const first: Frame[] = []
-      if (early === undefined || isOutdated(early, welcome))
-        first.push({ type: FrameType.OPENED, payload: encode(welcome) })
+      if (early === undefined || isOutdated(early, welcome)) first.push({ type: FrameType.OPENED, payload })
       if (early) first.push({ type: FrameType.READINESS, payload: encode(opened.readiness) })
       if (tooOld) first.push(gapFrame(room, tooOld.event_seq, opened.event_seq, 'older events are not kept'))
       peer.shownSeq = opened.event_seq
-      peer.show(first, picture.values)
+      const incomplete = follows || (early !== undefined && encodeOpened(early).follows)
+      const metadata = incomplete ? [metadataValue(opened.metadata)] : []
+      peer.show(first, chain(metadata, picture.values))
       room.peers.shown(peer)
     },
     (error) => peer.expel(error),
@@ -73,12 +76,15 @@ function isOutdated(early: Opened, now: Opened): boolean {
 export function showAgain(room: Room, peer: Peer, reason: string): void {
   const picture = takePicture(room, peer.projection, undefined, true)
   const until = room.events.last
+  const { metadata } = room.document
+  // OPENED may have been without them, and what followed it lost.
+  const again = mayFollow(metadata) ? [metadataValue(metadata)] : []
   room.behind(
     () => {
       if (peer.gone) return
       const gap = gapFrame(room, peer.shownSeq, until, reason)
       peer.shownSeq = until
-      peer.show([gap], picture.values)
+      peer.show([gap], chain(again, picture.values))
     },
     () => {}, // the rebuild shows it everything once more
   )

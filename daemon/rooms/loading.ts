@@ -19,6 +19,7 @@ import type { NotebookId } from '../../protocol/ids.ts'
 import type { RoomMethod } from '../../protocol/methods.ts'
 import type { PeerSummary, Readiness } from '../../protocol/notebook.ts'
 import { type Scope, scopeAllows } from '../../protocol/scopes.ts'
+import { encodeOpened } from './opened-frame.ts'
 import type { FirstPage } from './opening-large.ts'
 import type { Peer } from './peer.ts'
 import { LISTED } from './picture.ts'
@@ -61,7 +62,7 @@ export class Loading {
     const peer = new LoadingPeer(this, identity, open, channel, this.#now())
     this.peers.add(peer)
     peer.opened = this.#opened(peer)
-    channel.send(FrameType.OPENED, encode(peer.opened))
+    channel.send(FrameType.OPENED, encodeOpened(peer.opened).payload)
     // One that is not taken is no loss: the picture begins with it.
     channel.offer(FrameType.PROJECTION, this.#first())
     return peer

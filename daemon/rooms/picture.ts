@@ -21,7 +21,7 @@ export const LISTED = 100
 export interface Picture {
   readonly kind: Opened['picture']
   readonly pages: boolean
-  readonly values: Iterator<PictureValue>
+  readonly values: Iterable<PictureValue>
 }
 
 interface Taken {
@@ -189,6 +189,7 @@ function weigh(cell: Cell): number {
   return bytes
 }
 
-function* chain(...parts: Iterable<PictureValue>[]): Generator<PictureValue> {
+/** One after the other. */
+export function* chain(...parts: Iterable<PictureValue>[]): Generator<PictureValue> {
   for (const part of parts) yield* part
 }
