@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { LEASE_MS } from '../../daemon/projects/drafts.ts'
+import { userFiles } from '../../daemon/projects/kept-files.ts'
 import { until } from '../support/until.ts'
 import { withProjects } from './fixture.ts'
 
@@ -62,6 +63,20 @@ test('a draft that nobody is in for 15 minutes goes back to the pool; with files
       const state = bench.projects.tier.get(first.notebook_id)?.room.record.state
       return state === undefined || state === 'pooled'
     })
+  }))
+
+test('what somebody puts into a draft while it is set up is his; what setup makes and git ignores is not', () =>
+  withProjects(async (bench) => {
+    const repository = bench.repository({ '.gitignore': 'made/\n' })
+    const project = await bench.add(repository, { setup: ['mkdir made; echo x > made/by-setup'] })
+    const { notebook_id, workspace } = await bench.claim(project)
+    bench.steps.after = (name) => {
+      if (name === 'setup') writeFileSync(join(workspace, 'mine.csv'), 'mine')
+    }
+    const { room, leave } = await bench.attach(notebook_id)
+    await until('the kernel', () => room.presentKernel !== null, { timeout: 40_000 })
+    expect(await userFiles(workspace)).toEqual(['mine.csv'])
+    leave()
   }))
 
 test('the store itself refuses an edit of a room that is no room yet, a step that there is not, and two rooms in one slot', () =>
