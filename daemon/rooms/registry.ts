@@ -87,6 +87,8 @@ export class RoomRegistry implements Rooms {
   readonly #flights = new Map<string, Flight>()
   /** Large rooms that are shown and not yet there. */
   readonly #coming = new Set<Loading>()
+  /** Small rooms that are being stored. */
+  readonly #installing = new Set<NotebookId>()
   /** Makings of new files, by path. */
   readonly #making = new OneAtATime()
   readonly #more = new Map<ConnectionMethod, ConnectionHandler<ConnectionMethod>>()
@@ -370,9 +372,10 @@ export class RoomRegistry implements Rooms {
     for (const room of this.resident.values()) room.rest()
   }
 
-  /** Forgets old results of mutations and of executions, and the blobs that nothing names any more. */
+  /** Removes what could not be removed of makings that failed. Forgets old results of mutations and of executions, and the blobs that nothing names any more. */
   async forgetOld(): Promise<void> {
     const { store, blobs, clock } = this.context
+    await removeUnfinished(store, [...this.#flights.keys(), ...this.#installing])
     await this.mutations.forgetOld()
     for (const notebookId of roomsToPrune(store, clock.now())) {
       const room = this.resident.get(notebookId)
@@ -537,11 +540,14 @@ export class RoomRegistry implements Rooms {
   /** Makes a new room durable, with the outputs that came with its file; only then it is there for others. */
   async #install(made: NewRoom, rows: readonly Statement[]): Promise<Room> {
     const room = new Room(made.parts, this.#surroundings)
+    this.#installing.add(room.id)
     try {
       await storeNewRoom(this.context.store, made, room.executions, rows)
     } catch (error) {
       room.dispose('the new room could not be stored')
       throw error
+    } finally {
+      this.#installing.delete(room.id)
     }
     this.resident.set(room.id, room)
     if (isListed(room.record.state)) this.context.hooks?.listChanged(room.id)

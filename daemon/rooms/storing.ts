@@ -13,10 +13,21 @@ import { insertRecord, UNFINISHED, updateBinding } from './room-record.ts'
 /** Cells with outputs that are taken in one step: a few milliseconds. */
 const CELLS = 50
 
-/** Removes rooms whose making never came to its end. For the start, before rooms are read; a start without any waits for no writing. */
-export async function removeUnfinished(store: Store): Promise<void> {
-  if (store.get(`SELECT 1 FROM rooms WHERE ${UNFINISHED} LIMIT 1`))
-    await store.write([{ sql: `DELETE FROM rooms WHERE ${UNFINISHED}`, values: [] }])
+/**
+ * Removes rooms whose making never came to its end; `under`: ids of those that are being made (and other texts). For the start, before rooms
+ * are read, and for later, when a full disk kept a failed making from being removed. Without any, nothing is written.
+ */
+export async function removeUnfinished(store: Store, under: readonly string[] = []): Promise<void> {
+  const left = store
+    .all<{ notebook_id: string }>(`SELECT notebook_id FROM rooms WHERE ${UNFINISHED}`)
+    .filter(({ notebook_id }) => !under.includes(notebook_id))
+  if (left.length === 0) return
+  await store.write(
+    left.map(({ notebook_id }) => ({
+      sql: `DELETE FROM rooms WHERE notebook_id = ? AND ${UNFINISHED}`,
+      values: [notebook_id],
+    })),
+  )
 }
 
 /** Rejects with the storage error; nothing of the room is in the store then. `rows`: of the caller, in the last transaction. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
 import type { Opened } from '../../protocol/channels.ts'
+import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { Cell, Readiness } from '../../protocol/notebook.ts'
 import { until } from '../support/until.ts'
@@ -12,14 +13,21 @@ let fixture: RoomsFixture
 /** Until it resolves, nothing of large notebooks is written. */
 let gate: Promise<void>
 let openGate: () => void
+/** The disk is full: nothing is written. */
+let full: boolean
 
 beforeEach(async () => {
   gate = Promise.resolve()
+  full = false
   fixture = await makeRooms((store) => ({
     all: (sql, ...values) => store.all(sql, ...values),
     get: (sql, ...values) => store.get(sql, ...values),
-    write: (unit) => store.write(unit),
-    writeShared: (unit, packed) => gate.then(() => store.writeShared(unit, packed)),
+    write: (unit) => (full ? Promise.reject(new RoomdError('storage_full', 'no space')) : store.write(unit)),
+    writeShared: async (unit, packed) => {
+      await gate
+      if (full) throw new RoomdError('storage_full', 'no space')
+      await store.writeShared(unit, packed)
+    },
     settled: () => store.settled(),
     health: () => store.health(),
     close: () => store.close(),
@@ -152,6 +160,30 @@ test('a file that turns out to be broken behind its first page is refused with t
 
   const next = await attach({ path: largeFile() })
   expect(await wholePicture(next.channel)).toHaveLength(CELLS)
+})
+
+test('what a full disk keeps from being removed of a failed making is removed later, and what is being made is left alone', async () => {
+  closeGate()
+  const { channel, peer } = await attach({ path: largeFile() })
+  full = true
+  openGate()
+  await until('it to fail', () => channel.closed !== null)
+  expect(channel.closed).toBe('storage_full')
+  await until('its end', () => fixture.rooms.counts().peers === 0)
+  expect(rooms()).toEqual([{ path: null }])
+  const gone = attach({ notebook_id: peer.notebookId }, 'attach')
+  await expect(gone).rejects.toMatchObject({ code: 'notebook_unavailable' })
+  full = false
+
+  closeGate()
+  const path = largeFile()
+  const next = await attach({ path })
+  expect(rooms()).toHaveLength(2)
+  await fixture.rooms.forgetOld()
+  expect(rooms()).toEqual([{ path: null }])
+  openGate()
+  expect(await wholePicture(next.channel)).toHaveLength(CELLS)
+  expect(rooms()).toEqual([{ path: openedOf(next.channel).path }])
 })
 
 test('who leaves while it loads is nobody in the room', async () => {
