@@ -205,8 +205,17 @@ function reconnect(db: Database.Database): void {
   db.prepare(
     `INSERT OR IGNORE INTO rooms (notebook_id, kind, title, working_dir, created_at, touched_at)
      SELECT notebook_id, 'standalone', 'Recovered notebook', '', ?, ? FROM (
-       SELECT notebook_id FROM doc_snapshots UNION SELECT notebook_id FROM doc_updates)`,
+       SELECT notebook_id FROM doc_snapshots UNION SELECT notebook_id FROM doc_slices UNION
+       SELECT notebook_id FROM doc_updates)`,
   ).run(now, now)
+  // The snapshot that slices belong to covers what came before the updates that are left.
+  db.exec(`
+    INSERT INTO doc_snapshots (notebook_id, doc_seq, body)
+    SELECT notebook_id, coalesce(
+        (SELECT min(doc_seq) - 1 FROM doc_updates u WHERE u.notebook_id = s.notebook_id),
+        (SELECT doc_seq FROM rooms r WHERE r.notebook_id = s.notebook_id)), x''
+    FROM (SELECT DISTINCT notebook_id FROM doc_slices) s
+    WHERE notebook_id NOT IN (SELECT notebook_id FROM doc_snapshots)`)
   // Counters are never behind the rows that they count: numbers would be used twice.
   db.exec(`
     UPDATE rooms SET

@@ -12,9 +12,11 @@ import {
 import { basename, dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import { readJournal } from '../../daemon/documents/journal.ts'
 import { openStore } from '../../daemon/store/open.ts'
 import { finishRecovery } from '../../daemon/store/recover.ts'
 import { migrations } from '../../daemon/store/schema.ts'
+import { NotebookId } from '../../protocol/ids.ts'
 import { openTestStore, seqs, silent, temporaryFolder } from './opened.ts'
 import { addRoom, addUpdate } from './statements.ts'
 
@@ -110,6 +112,33 @@ describe('a damaged store', () => {
       doc_seq: 50,
     })
     expect(store.all('PRAGMA foreign_key_check')).toEqual([])
+  })
+
+  it('keeps the slices of a large document whose snapshot row is lost', async () => {
+    const file = await filledStore()
+    const db = new Database(file)
+    const slice = db.prepare('INSERT INTO doc_slices (notebook_id, slice, body) VALUES (?, ?, ?)')
+    for (const [room, left] of [
+      [rooms[3], 40],
+      [rooms[4], 50],
+    ] as const) {
+      for (let n = 0; n < 3; n++) slice.run(room, n, Buffer.from(`slice ${n}`))
+      db.prepare('DELETE FROM doc_updates WHERE notebook_id = ? AND doc_seq <= ?').run(room, left)
+      db.prepare('UPDATE rooms SET doc_seq = 50 WHERE notebook_id = ?').run(room)
+    }
+    db.close()
+    overwrite(file, 0, 100)
+    const store = await openTestStore(file)
+    const journals = [rooms[3], rooms[4]].map((room) => readJournal(store, NotebookId.parse(room)))
+    const slices = ['slice 0', 'slice 1', 'slice 2']
+    expect(journals.map((journal) => journal?.slices?.map((body) => Buffer.from(body).toString()))).toEqual([
+      slices,
+      slices,
+    ])
+    expect(journals.map((journal) => [journal?.updates.length, journal?.doc_seq])).toEqual([
+      [10, 50],
+      [0, 50],
+    ])
   })
 
   it('too large to read at the start is found in the background, and recovered at the next start', async () => {
