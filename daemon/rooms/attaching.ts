@@ -9,9 +9,9 @@ import { encode } from '../../protocol/codec.ts'
 import type { TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { scopeAllows } from '../../protocol/scopes.ts'
-import { encodeOpened, mayFollow, metadataValue } from './opened-frame.ts'
+import { encodeOpened, metadataValue } from './opened-frame.ts'
 import { type Frame, Peer } from './peer.ts'
-import { chain, openedOf, peersOf, takePicture } from './picture.ts'
+import { chain, openedOf, type Picture, peersOf, takePicture } from './picture.ts'
 import type { Room } from './room.ts'
 import type { PeerChannel, PeerIdentity } from './seam.ts'
 
@@ -33,15 +33,7 @@ export function attachPeer(
   room.behind(
     () => {
       if (peer.gone) return
-      const welcome: Opened = {
-        ...opened,
-        // Of this moment: who left meanwhile was told to those who were shown the room.
-        ...peersOf(room),
-        peer_id: peer.peerId,
-        scope,
-        picture: picture.kind,
-        pages: picture.pages,
-      }
+      const welcome = welcomeOf(room, peer, opened, picture)
       const { payload, follows } = encodeOpened(welcome)
       const first: Frame[] = []
       if (early === undefined || isOutdated(early, welcome)) first.push({ type: FrameType.OPENED, payload })
@@ -58,6 +50,24 @@ export function attachPeer(
   return peer
 }
 
+/** OPENED for one peer: the room as it was when the picture was taken. */
+function welcomeOf(
+  room: Room,
+  peer: Peer,
+  opened: ReturnType<typeof openedOf>,
+  { kind, pages }: Pick<Picture, 'kind' | 'pages'>,
+): Opened {
+  return {
+    ...opened,
+    // Of this moment: who left meanwhile was told to those who were shown the room.
+    ...peersOf(room),
+    peer_id: peer.peerId,
+    scope: peer.scope,
+    picture: kind,
+    pages,
+  }
+}
+
 /** Whether OPENED of a room that was loading told what is not so, beyond what the picture and READINESS correct. */
 function isOutdated(early: Opened, now: Opened): boolean {
   const there = new Set(now.peers.map((peer) => peer.peer_id))
@@ -72,19 +82,21 @@ function isOutdated(early: Opened, now: Opened): boolean {
   )
 }
 
-/** A peer that fell behind, or whose room was rebuilt: a gap, then a fresh picture. */
+/**
+ * A peer that fell behind, or whose room was rebuilt: OPENED once more, since what it told (kernel, queue, peers, metadata) may have
+ * changed unseen, then a gap and a fresh picture.
+ */
 export function showAgain(room: Room, peer: Peer, reason: string): void {
   const picture = takePicture(room, peer.projection, undefined, true)
-  const until = room.events.last
-  const { metadata } = room.document
-  // OPENED may have been without them, and what followed it lost.
-  const again = mayFollow(metadata) ? [metadataValue(metadata)] : []
+  const opened = openedOf(room)
   room.behind(
     () => {
       if (peer.gone) return
-      const gap = gapFrame(room, peer.shownSeq, until, reason)
-      peer.shownSeq = until
-      peer.show([gap], chain(again, picture.values))
+      const { payload, follows } = encodeOpened(welcomeOf(room, peer, opened, picture))
+      const gap = gapFrame(room, peer.shownSeq, opened.event_seq, reason)
+      peer.shownSeq = opened.event_seq
+      const metadata = follows ? [metadataValue(opened.metadata)] : []
+      peer.show([{ type: FrameType.OPENED, payload }, gap], chain(metadata, picture.values))
     },
     () => {}, // the rebuild shows it everything once more
   )

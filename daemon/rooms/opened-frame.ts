@@ -25,11 +25,6 @@ export function encodeOpened(opened: Opened): { payload: Uint8Array; follows: bo
   return { payload: encode({ ...opened, metadata, metadata_follows: true }), follows: true }
 }
 
-/** Whether metadata may have been left out of an OPENED. */
-export function mayFollow(metadata: Readonly<Record<string, unknown>>): boolean {
-  return sizeOf(metadata) > SMALL
-}
-
 /** All of the notebook's metadata, before the cells of a picture. */
 export function metadataValue(metadata: Record<string, unknown>): PictureValue {
   const value: Projection = { kind: 'metadata', metadata }

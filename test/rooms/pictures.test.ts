@@ -120,9 +120,14 @@ test('a peer that reads too slowly is stale, and gets a gap and a fresh picture 
   slow.told.length = 0
   slow.room = 1
   for (let i = 0; i < 4; i++) await clear(peer)
+  await attach(new RememberingChannel())
   expect(numbered(slow)).toEqual([1])
   slow.room = Number.POSITIVE_INFINITY
   slow.writable()
+  const shown = slow.told.slice(1).map(({ type }) => type)
+  expect(shown.slice(0, 3)).toEqual([FrameType.OPENED, FrameType.EVENT, FrameType.PROJECTION])
+  // It was never told of the other one.
+  expect(opened(slow)).toMatchObject({ picture: 'projection', pages: true, event_seq: 4, peers_total: 2 })
   expect(events(slow).at(-1)?.event).toMatchObject({ type: 'gap', from: 2, to: 4 })
   expect(pages(slow).length).toBe(1)
   await clear(peer)
