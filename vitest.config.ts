@@ -6,7 +6,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    maxWorkers: 2,
+    // Many tests wait for other processes; one more than two keeps a small machine busy, and no more than that.
+    maxWorkers: 3,
     // Tests of one file that run side by side: more would only wait for each other's kernels.
     maxConcurrency: 3,
     reporters: ['./test/reporter.ts'],

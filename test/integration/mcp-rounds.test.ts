@@ -12,7 +12,7 @@ import { type TestHome, withHome } from '../support/home.ts'
 import { gone, processesOf, signal } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
-const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 9)
+const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 6)
 const CALLS = 4
 /** A developer's profile may take its time; kernels are asked to start in a plain shell. */
 const shell = { SHELL: '/bin/sh' }

@@ -10,7 +10,7 @@ import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { makeRooms, opening, RememberingChannel, type RoomsFixture } from './fixture.ts'
 
-const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 12)
+const ROUNDS = Number(process.env.ROOMD_TEST_ROUNDS ?? 8)
 
 interface FileCell {
   id?: string
