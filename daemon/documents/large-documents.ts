@@ -81,7 +81,7 @@ export function openFile({ path, notebook_id, now }: FileRequest, tell: (part: F
   let batch: Uint8Array[] = []
   let size = 0
   const flush = (): void => {
-    if (batch.length > 0) tell({ kind: 'slices', slices: together(batch, size) })
+    if (batch.length > 0) tell({ kind: 'slices', slices: together(batch) })
     batch = []
     size = 0
   }
@@ -114,13 +114,13 @@ export function loadStored(
   const slicer = new UpdateSlicer()
   if (snapshot && snapshot.body.length > 0) {
     const slices = [...slicer.slices(snapshot.body)]
-    tell({ kind: 'slices', slices: together(slices, lengthOf(slices)) })
+    tell({ kind: 'slices', slices: together(slices) })
   }
   const tail = readTail(store, notebookId, snapshot?.doc_seq ?? 0)
   if (tail.length > 0) {
     any = true
     const updates = tail.map(({ body }) => body)
-    tell({ kind: 'slices', slices: together(updates, lengthOf(updates)) })
+    tell({ kind: 'slices', slices: together(updates) })
   }
   for (const shown of readAllShown(store, notebookId)) tell({ kind: 'shown', shown })
   return any
@@ -140,7 +140,7 @@ function* storedSlices(store: Pick<Reader, 'all'>, notebookId: NotebookId): Gene
     if (!last) return
     after = last.slice
     const slices = rows.map(({ body }) => body)
-    yield together(slices, lengthOf(slices))
+    yield together(slices)
   }
 }
 
@@ -229,13 +229,9 @@ function readWhole(path: string): Uint8Array {
   }
 }
 
-function lengthOf(parts: readonly Uint8Array[]): number {
-  return parts.reduce((sum, part) => sum + part.length, 0)
-}
-
 /** Copies that lie side by side in one piece of shared memory. */
-function together(parts: readonly Uint8Array[], size: number): Uint8Array[] {
-  const memory = new SharedArrayBuffer(size)
+function together(parts: readonly Uint8Array[]): Uint8Array[] {
+  const memory = new SharedArrayBuffer(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
   return parts.map((part) => {
     const copy = new Uint8Array(memory, at, part.length)

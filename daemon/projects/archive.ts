@@ -7,13 +7,13 @@
  */
 import { existsSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { join } from 'node:path'
 import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
 import { updateBinding } from '../rooms/room-record.ts'
 import { step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
-import { leavingPlace } from './folders.ts'
+import { isWithin, leavingPlace } from './folders.ts'
 import { BUNDLE } from './kept-files.ts'
 import type { Tier } from './tier.ts'
 import { readWorkspace, type Workspace } from './workspace-rows.ts'
@@ -148,8 +148,4 @@ async function keepCommits(context: ProjectsContext, workspace: Workspace, kept:
   await git(['bundle', 'create', '--quiet', `${bundle}.new`, ...made])
   await rename(`${bundle}.new`, bundle)
   return true
-}
-
-function isWithin(folder: string, path: string): boolean {
-  return path === folder || path.startsWith(folder + sep)
 }

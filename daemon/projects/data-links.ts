@@ -5,7 +5,8 @@
  */
 import { constants } from 'node:fs'
 import { chmod, copyFile, lstat, mkdir, readdir, realpath, stat, symlink } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, normalize, relative, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, normalize, relative } from 'node:path'
+import { isWithin } from './folders.ts'
 import { excludePaths } from './git/workspace.ts'
 import type { ProjectSettings } from './settings.ts'
 import type { Source } from './source.ts'
@@ -54,10 +55,6 @@ function placeOf(source: Source, path: string): DataPlace | null {
   const at = normalize(path)
   if (at.startsWith('..')) return { from: join(source.folder, at), at: basename(at) }
   return { from: join(source.folder, at), at: at.replace(/[/\\]$/, '') }
-}
-
-function isWithin(folder: string, path: string): boolean {
-  return path === folder || path.startsWith(folder + sep)
 }
 
 /** Puts them there. What the checkout already has is left as it is. */

@@ -1,6 +1,6 @@
 /** Where projects keep things: caches and workspaces with the data, what is kept of retired rooms and what runs in the state. */
 import { chmod, lstat, readdir, rename, rm, rmdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import type { NotebookId, ProjectId } from '../../protocol/ids.ts'
 import type { Places } from '../../protocol/places.ts'
 
@@ -83,4 +83,9 @@ async function makeWritable(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     if (entry.isDirectory()) await makeWritable(join(folder, entry.name))
   }
+}
+
+/** Whether a path is the folder or lies in it; both absolute and normal. */
+export function isWithin(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(folder + sep)
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { MethodArguments, MethodResult } from '../../protocol/methods.ts'
 import type { Claim } from '../../protocol/projects.ts'
+import { shellWord } from '../../protocol/shell-word.ts'
 import type { ConnectionHandler } from '../rooms/connection-requests.ts'
 import type { Mutation } from '../rooms/mutations.ts'
 import type { RoomRegistry } from '../rooms/registry.ts'
@@ -190,10 +191,6 @@ async function describe(projects: Projects, project: Project): Promise<MethodRes
     rooms,
     kept: projects.keptOf(record.id).filter(({ path }) => existsSync(path)),
   }
-}
-
-function shellWord(text: string): string {
-  return /^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** Once for each mutation id; a repetition after a daemon's death does it again, since what a dead daemon began it did not keep. */

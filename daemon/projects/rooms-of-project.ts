@@ -12,6 +12,7 @@ import type { RoomRecord } from '../rooms/room-record.ts'
 import type { ProjectsContext } from './context.ts'
 import { dataPlaces, linkData } from './data-links.ts'
 import { differences, type Fingerprint, fingerprintOf, isLockFile } from './fingerprint.ts'
+import { indexEntries } from './git/index-entries.ts'
 import {
   changedPaths,
   cloneWorkspace,
@@ -292,17 +293,12 @@ async function lockFiles(
   workspace: Workspace,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
-  const out = await context.git.run(['ls-files', '--stage', '-z'], {
+  const entries = await indexEntries(context.git, {
     cwd: workspace.folder,
     what: 'the workspace could not be looked at',
     signal,
   })
-  const files = new Map<string, string>()
-  for (const entry of out.split('\0')) {
-    const match = /^\d+ ([0-9a-f]+) \d\t([\s\S]+)$/.exec(entry)
-    if (match?.[1] && match[2] && isLockFile(match[2])) files.set(match[2], match[1])
-  }
-  return files
+  return new Map(entries.filter(({ path }) => isLockFile(path)).map(({ path, object }) => [path, object]))
 }
 
 async function linkProjectData(project: Project, workspace: Workspace): Promise<string[]> {

@@ -8,7 +8,7 @@ import type { Open, Opened } from '../../protocol/channels.ts'
 import { encode } from '../../protocol/codec.ts'
 import type { TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
-import { scopeAllows } from '../../protocol/scopes.ts'
+import { grantedScope } from './identity.ts'
 import { encodeOpened, metadataValue } from './opened-frame.ts'
 import { type Frame, Peer } from './peer.ts'
 import { chain, openedOf, type Picture, peersOf, takePicture } from './picture.ts'
@@ -23,8 +23,7 @@ export function attachPeer(
   channel: PeerChannel,
   early?: Opened,
 ): Peer {
-  const wanted = open.scope ?? identity.scope
-  const scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
+  const scope = grantedScope(identity, open.scope)
   const peer = new Peer(room, identity, scope, channel, open.projection, room.now(), early?.peer_id)
   room.peers.add(peer)
   const picture = takePicture(room, open.projection, open.resume)

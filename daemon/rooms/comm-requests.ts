@@ -4,6 +4,7 @@ import { CommId } from '../../protocol/comms.ts'
 import { Change } from '../executions/change.ts'
 import type { CommChange } from '../executions/comms/room-comms.ts'
 import type { RoomCall, RoomHandler } from './room-requests.ts'
+import { resultOf } from './whole-change.ts'
 
 type CommMethod = 'list_comms' | 'get_comm' | 'read_comm_message' | 'open_comm' | 'send_comm' | 'close_comm'
 
@@ -60,7 +61,7 @@ async function carryOut<T>(
     {
       statements: made.statements,
       events: made.events,
-      ...(mutation ? { results: [{ mutation, value }] } : {}),
+      ...resultOf(mutation, value),
     },
     () => room.executions.comms.committed([made.messageId]),
   )

@@ -18,7 +18,8 @@ import { FrameType } from '../../protocol/frames.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
 import type { RoomMethod } from '../../protocol/methods.ts'
 import type { PeerSummary, Readiness } from '../../protocol/notebook.ts'
-import { type Scope, scopeAllows } from '../../protocol/scopes.ts'
+import type { Scope } from '../../protocol/scopes.ts'
+import { grantedScope, summaryOfPeer } from './identity.ts'
 import { encodeOpened } from './opened-frame.ts'
 import type { FirstPage } from './opening-large.ts'
 import type { Peer } from './peer.ts'
@@ -147,8 +148,7 @@ class LoadingPeer implements AttachedPeer {
   #settle: { join: (peer: Peer) => void; fail: (error: unknown) => void } = { join() {}, fail() {} }
 
   constructor(loading: Loading, identity: PeerIdentity, open: ParsedOpen, channel: PeerChannel, at: number) {
-    const wanted = open.scope ?? identity.scope
-    this.scope = scopeAllows(identity.scope, wanted) ? wanted : identity.scope
+    this.scope = grantedScope(identity, open.scope)
     this.notebookId = loading.id
     this.#loading = loading
     this.#identity = identity
@@ -163,15 +163,7 @@ class LoadingPeer implements AttachedPeer {
   }
 
   summary(): PeerSummary {
-    const { label, kind, clientInstance } = this.#identity
-    return {
-      peer_id: this.peerId,
-      label,
-      kind,
-      scope: this.scope,
-      client_instance: clientInstance,
-      attached_at: this.#at,
-    }
+    return summaryOfPeer(this.peerId, this.#identity, this.scope, this.#at)
   }
 
   join(room: Room): void {

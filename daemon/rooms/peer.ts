@@ -15,6 +15,7 @@ import type { Scope } from '../../protocol/scopes.ts'
 import { Breathing } from '../breathing.ts'
 import { showAgain } from './attaching.ts'
 import { takeDocumentMessage } from './document-messages.ts'
+import { summaryOfPeer } from './identity.ts'
 import type { Room } from './room.ts'
 import type { AttachedPeer, PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
 
@@ -91,14 +92,7 @@ export class Peer implements AttachedPeer {
   }
 
   summary(): PeerSummary {
-    return {
-      peer_id: this.peerId,
-      label: this.identity.label,
-      kind: this.identity.kind,
-      scope: this.scope,
-      client_instance: this.identity.clientInstance,
-      attached_at: this.attachedAt,
-    }
+    return summaryOfPeer(this.peerId, this.identity, this.scope, this.attachedAt)
   }
 
   /** Begins (again) with OPENED or a gap, then the picture; live frames wait behind it from now on. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import type { Open } from '../../protocol/channels.ts'
-import { RoomdError } from '../../protocol/errors.ts'
+import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import { type ClientInstance, NotebookId } from '../../protocol/ids.ts'
 import type { ConnectionMethod, MethodArguments } from '../../protocol/methods.ts'
 import type { Scope } from '../../protocol/scopes.ts'
@@ -251,8 +251,10 @@ export class RoomRegistry implements Rooms {
       if (!record || !isListed(record.state)) {
         // One that cannot be ended is no reason to serve nobody: the next start finds it again.
         const ended = kernel.shutdown(UNWANTED_GRACE_MS).catch((error: unknown) => {
-          const reason = error instanceof Error ? error.message : String(error)
-          this.context.log.warn({ kernel: kernel.id, reason }, 'a kernel that nobody has could not be ended')
+          this.context.log.warn(
+            { kernel: kernel.id, reason: messageOf(error) },
+            'a kernel that nobody has could not be ended',
+          )
         })
         ending.push(ended)
         continue

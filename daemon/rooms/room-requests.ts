@@ -16,7 +16,7 @@ import { updateBinding } from './room-record.ts'
 import { keepAliveOf } from './room-summary.ts'
 import type { RequestContext } from './seam.ts'
 import { mustBeOpen } from './source-states.ts'
-import type { WholeChange } from './whole-change.ts'
+import { resultOf } from './whole-change.ts'
 
 export interface RoomCall {
   readonly room: Room
@@ -86,7 +86,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     expectCounters(room, context)
     const { cellIds, statements, events } = room.executions.clearOutputs(cell_ids)
     const value = { cell_ids: cellIds, event_seq: room.events.last + events.length }
-    await room.commit({ statements, events, ...result(mutation, value) })
+    await room.commit({ statements, events, ...resultOf(mutation, value) })
     return value
   },
 
@@ -107,7 +107,12 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     })
     const { execution, already_active, statements, events } = queued
     const value = { execution, already_active, event_seq: room.events.last + events.length }
-    const change = { statements, events, ...(code === undefined ? {} : { code }), ...result(mutation, value) }
+    const change = {
+      statements,
+      events,
+      ...(code === undefined ? {} : { code }),
+      ...resultOf(mutation, value),
+    }
     await room.commit(change, () => {
       if (!already_active) room.executions.admitted([execution.execution_id])
     })
@@ -122,7 +127,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     const queued = room.executions.runAll({ on_error, allow_stdin, by: peer.identity.label })
     const { executions, statements, events } = queued
     const value = { executions, event_seq: room.events.last + events.length }
-    await room.commit({ statements, events, ...result(mutation, value) }, () => {
+    await room.commit({ statements, events, ...resultOf(mutation, value) }, () => {
       room.executions.admitted(executions.map((execution) => execution.execution_id))
     })
     return value
@@ -239,7 +244,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
   async set_autosave({ room, mutation }, { autosave }) {
     room.record.autosave = autosave
     const value = { autosave }
-    await room.commit({ statements: [updateBinding(room.record)], ...result(mutation, value) })
+    await room.commit({ statements: [updateBinding(room.record)], ...resultOf(mutation, value) })
     room.source.autosave.changed()
     return value
   },
@@ -261,10 +266,6 @@ async function effect<T>(call: RoomCall, run: (begunAt: number | null) => Promis
     await mutations.finish(mutation, { error })
     throw error
   }
-}
-
-function result(mutation: Mutation | null, value: unknown): Pick<WholeChange, 'results'> {
-  return mutation ? { results: [{ mutation, value }] } : {}
 }
 
 /** `ahead`: by how much the document is ahead of `docSeq`. */

@@ -23,6 +23,11 @@ export interface WholeChange extends RoomChange {
   readonly code?: string
 }
 
+/** What a mutation is answered with, as part of the change that it makes. */
+export function resultOf(mutation: Mutation | null, value: unknown): Pick<WholeChange, 'results'> {
+  return mutation ? { results: [{ mutation, value }] } : {}
+}
+
 /** Counts what is committed. */
 export function measureCommitted({ document, events }: WholeChange): void {
   if (document) measures.documentUpdates += document.parts?.length ?? 1

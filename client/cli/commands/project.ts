@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve, sep } from 'node:path'
 import type { MethodResult } from '../../../protocol/methods.ts'
 import type { Claim, ProjectSummary } from '../../../protocol/projects.ts'
+import { shellWord } from '../../../protocol/shell-word.ts'
 import type { CommandContext, CommandRun } from '../command.ts'
 import { CommandFailure, ExitCode } from '../exit-codes.ts'
 import { findRoom } from '../room-argument.ts'
@@ -272,11 +273,6 @@ function placeOf(text: string, cwd: string): string {
 
 function isAddress(text: string): boolean {
   return /^[\w+.-]+:\/\//.test(text) || /^[\w.-]+@[\w.-]+:/.test(text)
-}
-
-/** As one word of a command that somebody copies. */
-function shellWord(text: string): string {
-  return /^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 function isPath(text: string): boolean {

@@ -9,6 +9,7 @@ import type { Source } from '../source.ts'
 import { type Cache, commonFolder } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
+import { indexEntries } from './index-entries.ts'
 import { WITHOUT_LFS } from './lfs.ts'
 
 export interface LocalLook {
@@ -92,8 +93,8 @@ export async function snapshotUncommitted(look: LocalLook): Promise<string> {
 
 async function submodulesOf(look: LocalLook, env: Record<string, string>): Promise<string[]> {
   const what = `${look.source.folder} could not be looked at`
-  const out = await look.git.run(['ls-files', '--stage', '-z'], { ...options(look, env), what })
-  return out.split('\0').flatMap((entry) => /^160000 [0-9a-f]+ \d\t([\s\S]+)$/.exec(entry)?.[1] ?? [])
+  const entries = await indexEntries(look.git, { ...options(look, env), what })
+  return entries.filter(({ mode }) => mode === '160000').map(({ path }) => path)
 }
 
 const author = {
