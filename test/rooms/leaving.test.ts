@@ -5,6 +5,8 @@ import { makeRooms, opening, RememberingChannel, type RoomsFixture } from './fix
 let fixture: RoomsFixture
 /** Called at every write and read of the store: the steps of attaching that can be told apart from outside. */
 let step: () => void = () => {}
+/** What every write waits for before it is made. */
+let held: Promise<void> = Promise.resolve()
 
 beforeEach(async () => {
   fixture = await makeRooms(
@@ -19,10 +21,14 @@ beforeEach(async () => {
       },
       write: async (unit: WriteUnit) => {
         step()
+        await held
         await store.write(unit)
         step()
       },
-      writeShared: (unit, packed) => store.writeShared(unit, packed),
+      writeShared: async (unit, packed) => {
+        await held
+        await store.writeShared(unit, packed)
+      },
       settled: () => store.settled(),
       health: () => store.health(),
       close: () => store.close(),
@@ -87,6 +93,8 @@ test('leaving between attaching and the commit it waits behind shows nothing and
   const path = fixture.notebook('busy.ipynb', ['1'])
   const open = opening({ path }, 'open')
   const editor = await fixture.rooms.attach(open, fixture.context(), new RememberingChannel())
+  let release = () => {}
+  held = new Promise((resolve) => (release = resolve))
   const edit = editor.request(
     'edit',
     { operations: [{ op: 'create_cell', source: 'x', cell_type: 'code' }] },
@@ -95,6 +103,7 @@ test('leaving between attaching and the commit it waits behind shows nothing and
   const channel = new RememberingChannel()
   const late = await fixture.rooms.attach(open, fixture.context('second-instance'), channel)
   late.detach('gone before it was shown anything')
+  release()
   await edit
   expect(channel.told).toEqual([])
   editor.detach('done')
