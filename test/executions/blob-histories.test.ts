@@ -188,7 +188,7 @@ test('what is named is there, what is not named goes', async () => {
     }),
     { numRuns: Number(process.env.ROOMD_TEST_ROUNDS ?? 25) },
   )
-}, 60_000)
+})
 
 test('a put of what is being removed at that moment is durable all the same', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'roomd-blobs-'))

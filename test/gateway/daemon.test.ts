@@ -84,7 +84,7 @@ test('the daemon is killed twice during a remote execution: every line once, the
       await daemon.stop()
     }
   })
-}, 90_000)
+})
 
 test('peers see that the gateway is away; a server that lost the kernel ends the execution as lost, and the next cell gets a new one', (context) => {
   needs(context, 'Jupyter Server', 'Python kernel')
@@ -121,4 +121,4 @@ test('peers see that the gateway is away; a server that lost the kernel ends the
       await daemon.stop()
     }
   })
-}, 90_000)
+})

@@ -116,7 +116,7 @@ test('30 MB of output arrive whole and in order', (context) => {
     expect(next).toBe(lines)
     expect(listener.events.filter((event) => event.kind === 'gap')).toEqual([])
   })
-}, 120_000)
+})
 
 test('a server that limits the rate of output says so, and it is told as a gap with its size', (context) => {
   needs(context, 'Jupyter Server', 'Python kernel')

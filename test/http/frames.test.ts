@@ -225,8 +225,8 @@ describe('a client that does not read', () => {
     const { peers } = (await http.owner.call('find_room', { room: other })).room
     expect(peers.map(({ label }) => label)).toContain('by hand')
     socket.resume()
-    await until('the gap', () => events.some(({ event }) => event.type === 'gap'), { timeout: 30_000 })
-    await until('a fresh page', () => pages.at(-1)?.cells[0]?.source === 'up to date', { timeout: 30_000 })
+    await until('the gap', () => events.some(({ event }) => event.type === 'gap'))
+    await until('a fresh page', () => pages.at(-1)?.cells[0]?.source === 'up to date')
     wire.destroy()
   })
 })

@@ -81,56 +81,44 @@ async function everything({ client, run }: Bench): Promise<string> {
   return text
 }
 
-test(
-  'a cell that goes on printing: host and kernel live, all lines come once there is room',
-  (context) =>
-    whileFull(context, printing(), async (bench) => {
-      const { disk, room, run } = bench
-      const kernel = room.state.kernel
-      const behind = room.execute({ code: '1' }).catch((error) => error.code)
-      expect(await behind).toBe('storage_full')
-      disk.free()
-      expect(await everything(bench)).toBe(expected)
-      expect(run.execution.status).toBe('done')
-      expect(room.state.kernel?.pid).toBe(kernel?.pid)
-      expect(room.state.kernel?.host_pid).toBe(kernel?.host_pid)
-      await until('writing', () => room.createCell({ source: '1' }).catch(() => null))
-    }),
-  60_000,
-)
+test('a cell that goes on printing: host and kernel live, all lines come once there is room', (context) =>
+  whileFull(context, printing(), async (bench) => {
+    const { disk, room, run } = bench
+    const kernel = room.state.kernel
+    const behind = room.execute({ code: '1' }).catch((error) => error.code)
+    expect(await behind).toBe('storage_full')
+    disk.free()
+    expect(await everything(bench)).toBe(expected)
+    expect(run.execution.status).toBe('done')
+    expect(room.state.kernel?.pid).toBe(kernel?.pid)
+    expect(room.state.kernel?.host_pid).toBe(kernel?.host_pid)
+    await until('writing', () => room.createCell({ source: '1' }).catch(() => null))
+  }))
 
-test(
-  'a kernel that ends itself meanwhile: its last lines come, then its death',
-  (context) =>
-    whileFull(context, `${printing()}; process.exit(9)`, async (bench) => {
-      const { disk, room, run } = bench
-      // It is held as long as the host cannot write either.
-      expect(alive(room.state.kernel?.pid ?? 0)).toBe(true)
-      disk.free()
-      expect(await everything(bench)).toBe(expected)
-      expect(run.execution).toMatchObject({ status: 'lost', reason: expect.stringContaining('code 9') })
-      expect((await within('a run in a fresh kernel', (await room.execute({ code: '1' })).done)).status).toBe(
-        'done',
-      )
-    }),
-  60_000,
-)
+test('a kernel that ends itself meanwhile: its last lines come, then its death', (context) =>
+  whileFull(context, `${printing()}; process.exit(9)`, async (bench) => {
+    const { disk, room, run } = bench
+    // It is held as long as the host cannot write either.
+    expect(alive(room.state.kernel?.pid ?? 0)).toBe(true)
+    disk.free()
+    expect(await everything(bench)).toBe(expected)
+    expect(run.execution).toMatchObject({ status: 'lost', reason: expect.stringContaining('code 9') })
+    expect((await within('a run in a fresh kernel', (await room.execute({ code: '1' })).done)).status).toBe(
+      'done',
+    )
+  }))
 
-test(
-  'a daemon that is killed meanwhile: the next one starts on the full disk and takes the kernel over',
-  (context) =>
-    whileFull(context, printing(), async (bench) => {
-      const { home, disk, client, room, run, daemon } = bench
-      const kernel = room.state.kernel
-      await daemon.kill9()
-      // `startDaemon` waits for daemon.json, for which there is no room.
-      const next = spawn(process.execPath, [programFile('daemon')], { env: home.env, stdio: 'ignore' })
-      await until('the client to be back', () => client.connected && client.daemon?.pid === next.pid)
-      expect(alive(kernel?.pid ?? 0)).toBe(true)
-      disk.free()
-      expect(await everything(bench)).toBe(expected)
-      expect(run.execution.status).toBe('done')
-      expect(room.state.kernel?.pid).toBe(kernel?.pid)
-    }),
-  60_000,
-)
+test('a daemon that is killed meanwhile: the next one starts on the full disk and takes the kernel over', (context) =>
+  whileFull(context, printing(), async (bench) => {
+    const { home, disk, client, room, run, daemon } = bench
+    const kernel = room.state.kernel
+    await daemon.kill9()
+    // `startDaemon` waits for daemon.json, for which there is no room.
+    const next = spawn(process.execPath, [programFile('daemon')], { env: home.env, stdio: 'ignore' })
+    await until('the client to be back', () => client.connected && client.daemon?.pid === next.pid)
+    expect(alive(kernel?.pid ?? 0)).toBe(true)
+    disk.free()
+    expect(await everything(bench)).toBe(expected)
+    expect(run.execution.status).toBe('done')
+    expect(room.state.kernel?.pid).toBe(kernel?.pid)
+  }))

@@ -22,41 +22,37 @@ function hangingSpec(home: TestHome): string {
   return folder
 }
 
-test(
-  'restarting, closing and stopping call the start off; what waited is cancelled, nothing is left',
-  () =>
-    withHome(async (home) => {
-      const daemon = await startDaemon(home, { JUPYTER_PATH: hangingSpec(home), SHELL: '/bin/sh' })
-      const client = await connect({ env: home.env })
-      const starting = async () => {
-        const before = processesOf(home.path)
-        const room = await client.openRoom({ create: { kernel: 'hangs', working_dir: home.work } })
-        const run = await room.execute({ code: '1' })
-        await until('host and kernel', () => processesOf(home.path).length >= before.length + 2)
-        return { room, run }
-      }
-      try {
-        const one = await starting()
-        const { kernel } = await within('the restart', one.room.restartKernel('javascript'))
-        expect(kernel.name).toBe('javascript')
-        expect((await one.run.done).status).toBe('cancelled')
-        const next = await one.room.execute({ code: 'console.log(6 * 7)' })
-        expect((await within('the run', next.done)).execution.outputs).toMatchObject([{ text: '42\n' }])
+test('restarting, closing and stopping call the start off; what waited is cancelled, nothing is left', () =>
+  withHome(async (home) => {
+    const daemon = await startDaemon(home, { JUPYTER_PATH: hangingSpec(home), SHELL: '/bin/sh' })
+    const client = await connect({ env: home.env })
+    const starting = async () => {
+      const before = processesOf(home.path)
+      const room = await client.openRoom({ create: { kernel: 'hangs', working_dir: home.work } })
+      const run = await room.execute({ code: '1' })
+      await until('host and kernel', () => processesOf(home.path).length >= before.length + 2)
+      return { room, run }
+    }
+    try {
+      const one = await starting()
+      const { kernel } = await within('the restart', one.room.restartKernel('javascript'))
+      expect(kernel.name).toBe('javascript')
+      expect((await one.run.done).status).toBe('cancelled')
+      const next = await one.room.execute({ code: 'console.log(6 * 7)' })
+      expect((await within('the run', next.done)).execution.outputs).toMatchObject([{ text: '42\n' }])
 
-        const two = await starting()
-        const closed = client.call('close_room', { notebook_id: two.room.id })
-        expect(await within('closing', closed)).toMatchObject({ kernel_ended: true })
+      const two = await starting()
+      const closed = client.call('close_room', { notebook_id: two.room.id })
+      expect(await within('closing', closed)).toMatchObject({ kernel_ended: true })
 
-        const three = await starting()
-        expect((await within('stop', roomd(home, ['stop', '--kernels']))).code).toBe(0)
-        await until('the daemon to be gone', () => !alive(daemon.pid))
-        await until('nothing to be left', () => processesOf(home.path).length === 0)
-        const again = await startDaemon(home, { SHELL: '/bin/sh' })
-        expect((await within('the cancelled run', three.run.done)).status).toBe('cancelled')
-        await again.stop()
-      } finally {
-        await client.close().catch(() => {})
-      }
-    }),
-  60_000,
-)
+      const three = await starting()
+      expect((await within('stop', roomd(home, ['stop', '--kernels']))).code).toBe(0)
+      await until('the daemon to be gone', () => !alive(daemon.pid))
+      await until('nothing to be left', () => processesOf(home.path).length === 0)
+      const again = await startDaemon(home, { SHELL: '/bin/sh' })
+      expect((await within('the cancelled run', three.run.done)).status).toBe('cancelled')
+      await again.stop()
+    } finally {
+      await client.close().catch(() => {})
+    }
+  }))

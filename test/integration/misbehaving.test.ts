@@ -32,7 +32,7 @@ beforeAll(async () => {
   other = await openWith(client, 'javascript', home.work)
   await run(room, 'import os, signal, subprocess, sys, time, ctypes; kept = 4711')
   await run(other, 'let mine = 1')
-}, 60_000)
+})
 afterAll(async () => {
   await client?.close()
   await home?.dispose()
@@ -127,7 +127,7 @@ test('a cell that ignores the interrupt: a restart is offered, nothing is done b
   expect(text(await ended(deaf))).toBe('deaf\nheard\n')
   expect(text(await ended(later))).toBe('later\n')
   await unharmed(pid)
-}, 60_000)
+})
 
 test('a library that does not return: a restart is offered, and ends it', async () => {
   const stuck = await room.execute({
@@ -145,4 +145,4 @@ test('a library that does not return: a restart is offered, and ends it', async 
   await gone(before)
   expect((await ended(stuck)).status).toBe('interrupted')
   expect((await run(room, 'kept')).status).toBe('error')
-}, 60_000)
+})

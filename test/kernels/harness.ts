@@ -12,7 +12,7 @@ import type { GatewaySettings } from '../../protocol/config.ts'
 import { BootId, NotebookId } from '../../protocol/ids.ts'
 import type { HostEvent } from '../../protocol/kernel-host.ts'
 import { createHome, type TestHome } from '../support/home.ts'
-import { until } from '../support/until.ts'
+import { PATIENCE_MS, until } from '../support/until.ts'
 
 export interface Bench {
   readonly home: TestHome
@@ -95,7 +95,7 @@ export class Listener {
   event<K extends HostEvent['kind']>(
     kind: K,
     matches: (event: Extract<HostEvent, { kind: K }>) => boolean = () => true,
-    timeout = 20_000,
+    timeout = PATIENCE_MS,
   ): Promise<Extract<HostEvent, { kind: K }>> {
     return until(
       `the kernel's ${kind} event`,

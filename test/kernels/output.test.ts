@@ -16,7 +16,7 @@ test('50,000 messages of one line all arrive, once and in order', (context) => {
         'for i in range(50_000): say(f"{i}\\n")',
       ].join('\n'),
     )
-    await listener.settled(run, 50_000)
+    await listener.settled(run, 100_000)
     const lines = listener.text(run).trimEnd().split('\n')
     expect(lines.length).toBe(50_000)
     expect(lines.every((line, index) => line === `${index}`)).toBe(true)
@@ -64,13 +64,16 @@ test('a kernel whose output nobody acknowledges is stopped, goes on when it is, 
       'for i in range(150): print(str(i).ljust(999_999, "."), flush=True)\nprint("end")',
     )
     const { pid } = kernel.summary()
-    await until('the kernel to be stopped', () => stopped(pid), { timeout: 30_000 })
+    await until('the kernel to be stopped', () => stopped(pid))
     // Behind the window nothing comes: what is there is acknowledged, piece by piece, until the end.
-    for (;;) {
-      kernel.acknowledge(kernel.seq)
-      if (listener.events.some((event) => event.kind === 'settled')) break
-      await new Promise((resolve) => setImmediate(resolve))
-    }
+    await until(
+      'the end of the cell',
+      () => {
+        kernel.acknowledge(kernel.seq)
+        return listener.events.some((event) => event.kind === 'settled')
+      },
+      { every: 2 },
+    )
     const lines = listener.text(run).trimEnd().split('\n')
     expect(lines.length).toBe(151)
     expect(lines.every((line, i) => (i === 150 ? line === 'end' : line.startsWith(`${i}.`)))).toBe(true)
@@ -84,7 +87,7 @@ test('an interrupt reaches a kernel that was stopped for its output', (context) 
     const listener = new Listener(kernel, { acknowledge: false })
     const run = await listener.begin('while True: print("x" * 1_000_000, flush=True)')
     const { pid } = kernel.summary()
-    await until('the kernel to be stopped', () => stopped(pid), { timeout: 30_000 })
+    await until('the kernel to be stopped', () => stopped(pid))
     await kernel.interrupt()
     await until('the cell to end', () => {
       kernel.acknowledge(kernel.seq)

@@ -50,7 +50,7 @@ test('with an empty pool a room is made at once, hidden until somebody works in 
     expect(listed).toEqual({ rooms: [] })
     // The first who comes starts it.
     const { room } = await bench.attach(claim.notebook_id)
-    await until('the kernel', () => room.presentKernel !== null, { timeout: 30_000 })
+    await until('the kernel', () => room.presentKernel !== null)
     expect(await bench.run(room, 'process.cwd()')).toContain(claim.notebook_id)
   }))
 
@@ -171,7 +171,7 @@ test('no step of anything leaves a room without its folder, or a folder without 
     const project = await bench.add(bench.repository(), { depth: 2 })
     await Promise.all([bench.claim(project), bench.claim(project), bench.claim(project)])
     const pool = bench.projects.poolOf(project)
-    await until('two pooled rooms', () => pool.pooled.length === 2 && !pool.warming, { timeout: 40_000 })
+    await until('two pooled rooms', () => pool.pooled.length === 2 && !pool.warming)
     const rows = bench.store
       .all<{ notebook_id: string }>('SELECT notebook_id FROM rooms')
       .map((row) => row.notebook_id)

@@ -74,7 +74,7 @@ test('what somebody puts into a draft while it is set up is his; what setup make
       if (name === 'setup') writeFileSync(join(workspace, 'mine.csv'), 'mine')
     }
     const { room, leave } = await bench.attach(notebook_id)
-    await until('the kernel', () => room.presentKernel !== null, { timeout: 40_000 })
+    await until('the kernel', () => room.presentKernel !== null)
     expect(await userFiles(workspace)).toEqual(['mine.csv'])
     leave()
   }))

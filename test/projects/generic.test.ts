@@ -245,7 +245,7 @@ test('after a daemon’s death what waited is retired with its process and folde
     expect(alive(old.pid)).toBe(false)
     expect(readdirSync(scratch(bench))).toEqual([])
     bench.clock.advance(0)
-    const next = await until('the next', () => bench.projects.generic.rooms[0]?.pid, { timeout: 40_000 })
+    const next = await until('the next', () => bench.projects.generic.rooms[0]?.pid)
     await bench.projects.generic.settled()
     bench.clock.advance(USED_MS)
     await bench.projects.sweep()

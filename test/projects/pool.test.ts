@@ -20,7 +20,7 @@ async function onlyRoom(bench: Bench, project: Project) {
   await bench.pooled(project)
   const [tier] = poolOf(bench, project).pooled
   if (!tier) throw new Error('no room is pooled')
-  await until('its kernel', () => tier.standby === 'ready', { timeout: 40_000 })
+  await until('its kernel', () => tier.standby === 'ready')
   return tier
 }
 
@@ -95,7 +95,7 @@ test('one warming at a time, however often it is asked for; depth says how many 
     project.record.own = { ...project.record.own, depth: 2 }
     const pool = poolOf(bench, project)
     for (let i = 0; i < 5; i++) pool.ensure()
-    await until('two rooms', () => pool.pooled.length === 2 && !pool.warming, { timeout: 40_000 })
+    await until('two rooms', () => pool.pooled.length === 2 && !pool.warming)
     expect(bench.states()).toEqual(['pooled', 'pooled'])
     expect(bench.steps.seen.filter((name) => name === 'warm: row')).toHaveLength(2)
     expect(bench.events.filter((event) => event.type === 'project_warm_ready')).toHaveLength(2)
@@ -120,7 +120,7 @@ test('documentation moves: the workspace follows, the standby stays; a lock file
     const lock = await bench.claim(project)
     expect(lock).toMatchObject({ claim: 'warm', notebook_id: second.id })
     expect(lock.standby).not.toBe('ready')
-    await until('another kernel', () => second.pid !== null && second.pid !== before, { timeout: 40_000 })
+    await until('another kernel', () => second.pid !== null && second.pid !== before)
   }))
 
 test('a module of the project that preload has loaded moves: the standby is replaced; one that it has not: it stays', (context) => {
@@ -187,7 +187,7 @@ test('a standby that dies is noticed at once and made again by the sweep; one th
     expect(tier.standby).toBe('missing')
     bench.clock.advance(YOUNG_MS)
     await bench.projects.sweep()
-    await until('another kernel', () => tier.standby === 'ready' && tier.pid !== pid, { timeout: 40_000 })
+    await until('another kernel', () => tier.standby === 'ready' && tier.pid !== pid)
     expect(poolOf(bench, project).pooled[0]?.id).toBe(tier.id)
     signal(tier.pid ?? 0, 'SIGKILL')
     await until('its death', () => tier.standby === 'missing')
@@ -203,7 +203,7 @@ test('a standby that dies while it is claimed is not called ready; one that dies
     const project = await bench.add(bench.repository(), { depth: 2 })
     const pool = poolOf(bench, project)
     const both = () => pool.pooled.length === 2 && pool.pooled.every((tier) => tier.standby === 'ready')
-    await until('two warm rooms', both, { timeout: 40_000 })
+    await until('two warm rooms', both)
     project.record.own = { ...project.record.own, depth: 0 }
     const [first, second] = pool.pooled.map((tier) => ({ tier, pid: tier.pid ?? 0 }))
     // In the last wait of the claim, behind every look at it.
@@ -234,7 +234,7 @@ test('project delete ends its standby and takes its rooms without work away; roo
     const draft = await bench.claim(project, { skip_warm: true })
     const worked = await bench.claim(project, { skip_warm: true })
     const { room } = await bench.attach(worked.notebook_id)
-    await until('its kernel', () => room.presentKernel !== null, { timeout: 40_000 })
+    await until('its kernel', () => room.presentKernel !== null)
     await bench.edit(room, '1')
     expect(await bench.projects.remove(project)).toBe(1)
     expect(bench.states()).toEqual(['active'])

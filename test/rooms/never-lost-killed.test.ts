@@ -191,7 +191,7 @@ function mayConflict(error: unknown): void {
 }
 
 test('nothing that was acknowledged is lost, however often the daemon is killed', {
-  timeout: 60_000 * ROUNDS,
+  timeout: 120_000 * ROUNDS,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(steps, (todo) =>

@@ -1,6 +1,6 @@
 /** A real Jupyter Server on loopback with a token, for tests: started in a home of its own, ended by its pid. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -86,7 +86,7 @@ export class JupyterServer {
         if (child.exitCode !== null) throw new Error(`Jupyter Server ended: ${this.#said}`)
         return (await this.fetch('GET', '/api/status').catch(() => null))?.ok === true
       },
-      { timeout: 60_000, detail: () => this.#said },
+      { timeout: 90_000, detail: () => this.#said },
     )
   }
 
@@ -121,17 +121,22 @@ export class JupyterServer {
   }
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/**
+ * A port that nobody has, and that the system gives to nobody: the server comes back to it after it was killed, and a port of those
+ * that connections are given may be taken by then.
+ */
+async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 50; tries++) {
+    const port = randomInt(10_000, 20_000)
+    if (await isFree(port)) return port
+  }
+  throw new Error('no free port')
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() =>
-        typeof address === 'object' && address !== null
-          ? resolve(address.port)
-          : reject(new Error('no free port')),
-      )
-    })
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }

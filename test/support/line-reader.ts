@@ -1,7 +1,7 @@
 /** Reads a stream by lines: everything so far, or the next line that matches. */
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { within } from './until.ts'
+import { PATIENCE_MS, within } from './until.ts'
 
 export class LineReader {
   /** Whole lines so far, without their ends. */
@@ -33,7 +33,10 @@ export class LineReader {
   }
 
   /** The next line not yet taken that matches; lines before it are taken too. Rejects when the stream ends without one. */
-  async next(matches: RegExp | ((line: string) => boolean) = () => true, timeout = 15_000): Promise<string> {
+  async next(
+    matches: RegExp | ((line: string) => boolean) = () => true,
+    timeout = PATIENCE_MS,
+  ): Promise<string> {
     const test = matches instanceof RegExp ? (line: string) => matches.test(line) : matches
     const find = async (): Promise<string> => {
       for (;;) {

@@ -5,7 +5,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { until } from './until.ts'
+import { PATIENCE_MS, until } from './until.ts'
 
 /** Whether a process with this id exists and is no zombie. */
 export function alive(pid: number): boolean {
@@ -19,7 +19,7 @@ export function alive(pid: number): boolean {
 }
 
 /** Resolves when the process is gone. */
-export async function gone(pid: number, timeout = 15_000): Promise<void> {
+export async function gone(pid: number, timeout = PATIENCE_MS): Promise<void> {
   await until(`process ${pid} to end`, () => !alive(pid), { timeout })
 }
 
@@ -36,6 +36,11 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 
 /** All living descendants of the process, itself not included. */
 export function descendants(pid: number): number[] {
+  return below([pid])
+}
+
+/** All living descendants of the processes, by one look at the whole machine. */
+function below(roots: readonly number[]): number[] {
   const children = new Map<number, number[]>()
   for (const [id, parent] of parents()) {
     const known = children.get(parent)
@@ -49,7 +54,7 @@ export function descendants(pid: number): number[] {
       visit(child)
     }
   }
-  visit(pid)
+  for (const root of roots) visit(root)
   return found
 }
 
@@ -58,12 +63,12 @@ export function processesOf(home: string): number[] {
   const own = new Set<number>()
   if (process.platform === 'linux') {
     for (const pid of pids()) {
-      if (pid === process.pid || !alive(pid)) continue
+      if (pid === process.pid) continue
       const environment = readProc(pid, 'environ')
-      if (environment?.split('\0').includes(`ROOMD_HOME=${home}`)) own.add(pid)
+      if (environment?.split('\0').includes(`ROOMD_HOME=${home}`) && alive(pid)) own.add(pid)
     }
   }
-  for (const pid of [...own]) for (const child of descendants(pid)) own.add(child)
+  if (own.size > 0) for (const child of below([...own])) own.add(child)
   own.delete(process.pid)
   return [...own]
 }

@@ -1,7 +1,10 @@
 /** Waiting on conditions with a deadline, so that tests need no sleeps and say what they were waiting for when they fail. */
 
+/** Milliseconds that a wait has. Only a bound for a broken run, far above what a slow and busy machine needs: no test asserts a time. */
+export const PATIENCE_MS = 40_000
+
 export interface UntilOptions {
-  /** Milliseconds until it gives up. Only a bound for a broken run: no test asserts a time. */
+  /** Milliseconds until it gives up; PATIENCE_MS unless told otherwise. */
   readonly timeout?: number
   /** Milliseconds between two looks. */
   readonly every?: number
@@ -18,7 +21,7 @@ export async function until<T>(
   condition: () => T | undefined | null | false | Promise<T | undefined | null | false>,
   options: UntilOptions = {},
 ): Promise<T> {
-  const { timeout = 15_000, every = 15 } = options
+  const { timeout = PATIENCE_MS, every = 15 } = options
   const end = Date.now() + timeout
   let thrown: unknown
   for (;;) {
@@ -38,7 +41,7 @@ export async function until<T>(
 }
 
 /** `promise`, or an error that names what was awaited after `timeout` ms. Leaves no timer behind. */
-export async function within<T>(what: string, promise: Promise<T>, timeout = 15_000): Promise<T> {
+export async function within<T>(what: string, promise: Promise<T>, timeout = PATIENCE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`waited ${timeout} ms for: ${what}`)), timeout)

@@ -25,7 +25,7 @@ import { brief, ended, lines, openWith, plain, run, running, text } from './runs
 /** Bytes of a line of the flood, about, and how many lines: some MB. */
 const FLOOD_WIDTH = 90
 const FLOOD_LINES = 40_000
-const SLOW_MS = 60_000
+const SLOW_MS = 120_000
 
 export function kernelBehaviour(kernel: KernelUnderTest): void {
   const { language, title } = kernel

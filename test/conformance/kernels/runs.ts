@@ -15,7 +15,7 @@ export async function run(room: Room, code: string, options: ExecuteOptions = {}
   return ended(await room.execute({ code }, options))
 }
 
-export async function ended(run: Run, timeout = 40_000): Promise<Execution> {
+export async function ended(run: Run, timeout = 60_000): Promise<Execution> {
   return (await within(`the end of ${run.id}`, run.done, timeout)).execution
 }
 

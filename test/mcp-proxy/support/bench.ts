@@ -116,9 +116,8 @@ export class Bench {
     return this.request('tools/call', { name, arguments: args, _meta: meta })
   }
 
-  async answer(id: string | number, timeout = 15_000): Promise<Sent> {
+  async answer(id: string | number): Promise<Sent> {
     return until(`an answer to ${id}`, () => this.answers(id)[0], {
-      timeout,
       detail: () => `${JSON.stringify(this.sent, null, 1)}\n${this.logged.join('\n')}`,
     })
   }
@@ -193,9 +192,11 @@ export class Bench {
       .map((line) => JSON.parse(line))
   }
 
+  /** Whole lines only: a child may be writing the next one. */
   #text(file: string): string {
     const path = join(this.folder, file)
-    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+    return text.slice(0, text.lastIndexOf('\n') + 1)
   }
 }
 

@@ -129,7 +129,10 @@ export async function withProxyProcess(
 
 function readStarts(folder: string): Start[] {
   try {
-    return readFileSync(join(folder, 'starts'), 'utf8')
+    const text = readFileSync(join(folder, 'starts'), 'utf8')
+    // Whole lines only: a child may be writing the next one.
+    return text
+      .slice(0, text.lastIndexOf('\n') + 1)
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Start)
