@@ -5,7 +5,7 @@
  * Where a folder cannot be watched (network file systems, no watches left) and as a net under the system's events, each file's
  * size, time and inode are looked at every POLL_MS.
  */
-import { type FSWatcher, watch } from 'node:fs'
+import { type FSWatcher, statSync, watch } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import type { Clock } from '../../protocol/clock.ts'
@@ -16,12 +16,14 @@ interface Watched {
   readonly path: string
   readonly name: string
   readonly changed: () => void
-  /** Size, time and inode when last looked at; null: not yet, or no file. */
-  seen: string | null
+  /** Size, time and inode when last looked at; null: no file; undefined: not yet. */
+  seen: string | null | undefined
 }
 
 interface Folder {
   watcher: FSWatcher | null
+  /** Which folder that listens to: another may come to stand at its path. */
+  listensTo: string | null
   readonly files: Set<Watched>
   cancelPoll: () => void
 }
@@ -43,10 +45,10 @@ export class FileWatch {
   watch(path: string, changed: () => void): () => void {
     const at = dirname(path)
     const folder = this.#folders.get(at) ?? this.#open(at)
-    const file: Watched = { path, name: basename(path), changed, seen: null }
+    const file: Watched = { path, name: basename(path), changed, seen: undefined }
     folder.files.add(file)
     signatureOf(path).then((seen) => {
-      file.seen ??= seen
+      if (file.seen === undefined) file.seen = seen
     })
     return () => {
       if (!folder.files.delete(file) || folder.files.size > 0) return
@@ -65,7 +67,7 @@ export class FileWatch {
   }
 
   #open(at: string): Folder {
-    const folder: Folder = { watcher: null, files: new Set(), cancelPoll: () => {} }
+    const folder: Folder = { watcher: null, listensTo: null, files: new Set(), cancelPoll: () => {} }
     this.#folders.set(at, folder)
     this.#listen(at, folder)
     this.#poll(at, folder)
@@ -73,7 +75,10 @@ export class FileWatch {
   }
 
   #listen(at: string, folder: Folder): void {
+    folder.watcher?.close()
+    folder.watcher = null
     try {
+      folder.listensTo = folderAt(at)
       const watcher = watch(at, { persistent: false }, (_type, name) => {
         for (const file of folder.files) if (name === null || name === file.name) file.changed()
       })
@@ -85,7 +90,6 @@ export class FileWatch {
       folder.watcher = watcher
     } catch {
       // The same; the next look tries to listen again.
-      folder.watcher = null
     }
   }
 
@@ -98,10 +102,16 @@ export class FileWatch {
         file.changed()
       }
       if (this.#folders.get(at) !== folder) return
-      if (folder.watcher === null) this.#listen(at, folder)
+      if (folder.watcher === null || folderAt(at) !== folder.listensTo) this.#listen(at, folder)
       this.#poll(at, folder)
     })
   }
+}
+
+/** null: none. */
+function folderAt(path: string): string | null {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found ? `${found.dev}:${found.ino}` : null
 }
 
 async function signatureOf(path: string): Promise<string | null> {

@@ -12,6 +12,7 @@ import { type FileHandle, open, readdir, readFile, realpath, stat, unlink } from
 import { basename, dirname, join } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
 import { Breathing } from '../breathing.ts'
+import { placeOf } from './file-place.ts'
 
 export interface SaveRequest {
   /** Absolute path; symlinks are followed. */
@@ -83,7 +84,7 @@ export async function saveFile(
       await handle.writeFile(request.bytes)
       reached('written')
       // `open` applies the umask; an existing file's mode is kept exactly.
-      const kept = await modeOf(target)
+      const kept = await keepOwner(handle, target)
       if (kept !== null) await handle.chmod(kept)
       await handle.sync()
     } finally {
@@ -118,12 +119,7 @@ export async function removeLeftovers(path: string): Promise<void> {
 /** The file behind a symlink, also when that file does not exist yet. */
 async function resolveTarget(path: string): Promise<string> {
   try {
-    return await realpath(path)
-  } catch (thrown) {
-    if (codeOf(thrown) !== 'ENOENT') throw fileError(path, thrown, 'written')
-  }
-  try {
-    return join(await realpath(dirname(path)), basename(path))
+    return await placeOf(path)
   } catch (thrown) {
     throw fileError(path, thrown, 'written')
   }
@@ -182,6 +178,21 @@ async function modeOf(path: string): Promise<number | null> {
     if (codeOf(thrown) === 'ENOENT') return null
     throw thrown
   }
+}
+
+/**
+ * Gives the new file the owner and group of the old one, as far as that is allowed: a file of somebody else that root saves stays his, one
+ * in a shared folder stays its group's. Returns the old one's mode; null: there is none.
+ */
+async function keepOwner(handle: FileHandle, target: string): Promise<number | null> {
+  const old = await stat(target).catch(() => null) // gone: the comparison before the rename says so
+  if (old === null) return null
+  const made = await handle.stat()
+  if (made.uid !== old.uid || made.gid !== old.gid) {
+    // Only root may give a file away; its group everybody in it may set.
+    await handle.chown(old.uid, old.gid).catch(() => handle.chown(made.uid, old.gid).catch(() => {}))
+  }
+  return old.mode & 0o7777
 }
 
 async function syncFolder(folder: string): Promise<void> {

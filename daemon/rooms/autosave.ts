@@ -38,6 +38,12 @@ export class Autosave {
     this.#schedule(Math.min(QUIET_MS, Math.max(0, this.#since + MOST_MS - now)))
   }
 
+  /** What kept it from saving may be gone: as `changed`, where nothing is due or under way. */
+  consider(): void {
+    if (this.#since === null && this.#cancel === null && this.#saving === null && this.#port.wanted())
+      this.changed()
+  }
+
   /** A save is due or under way. */
   get pending(): boolean {
     return this.#saving !== null || (this.#since !== null && this.#port.wanted())

@@ -5,8 +5,9 @@
 import { upgradeRequest } from '../documents/ipynb/upgrade.ts'
 import { saveFile } from '../documents/save.ts'
 import { baseRows, readBase } from './base-text.ts'
-import { bare, lookAtFile, tell } from './disk-changes.ts'
+import { lookAtFile, tell } from './disk-changes.ts'
 import type { Room } from './room.ts'
+import { settled } from './source-after.ts'
 
 /** The caller holds the room's source line. Does nothing to a file of format 4. Rejects with what keeps it from being written. */
 export async function convert(room: Room): Promise<void> {
@@ -20,6 +21,6 @@ export async function convert(room: Room): Promise<void> {
   const { bytes, hash, cell_ids } = await worker.write(upgradeRequest(file, path))
   // Killed behind this, the next look finds the same cells in the new format.
   await saveFile({ path, bytes, expectedHash: base.hash })
-  const { warnings: _, ...kept } = bare(source)
-  await tell(room, { ...kept, state: 'ready', hash }, baseRows(room.id, { hash, text: bytes, cell_ids }))
+  const { warnings: _, ...kept } = settled(source)
+  await tell(room, { ...kept, hash }, baseRows(room.id, { hash, text: bytes, cell_ids }))
 }

@@ -16,7 +16,8 @@ import { outputsForFile, type PreparedFileOutputs, prepareFileOutputs } from '..
 import { type BaseText, baseRows, readBase } from './base-text.ts'
 import { operationsOf } from './merge-operations.ts'
 import type { Room } from './room.ts'
-import { type SourceRecord, updateBinding } from './room-record.ts'
+import { recordByPath, type SourceRecord, updateBinding } from './room-record.ts'
+import { bare, conflictReason, notWritable, reasonOf, restored, settled } from './source-after.ts'
 
 /** Attempts at merging beside a room that goes on changing; the next one lets nothing in between. */
 const PATIENT_MERGES = 4
@@ -29,6 +30,8 @@ export interface FileIdentity {
 
 export type Look =
   | { readonly found: 'settled'; readonly identity: FileIdentity | null }
+  /** The path has become another name (a link) of this file, which is no other room's. Nothing was changed. */
+  | { readonly found: 'renamed'; readonly path: string }
   /** The file is away, or is no notebook just now: whoever writes it may not be done. Nothing was changed. */
   | { readonly found: 'unsettled'; readonly gone: boolean }
 
@@ -39,7 +42,7 @@ export type Look =
 export async function lookAtFile(room: Room, patient: boolean): Promise<Look> {
   const { path } = room.record
   if (path === null || room.fault) return { found: 'settled', identity: null }
-  let found: { bytes: Uint8Array; hash: string }
+  let found: { path: string; bytes: Uint8Array; hash: string }
   let identity: FileIdentity
   let writable: boolean
   try {
@@ -59,6 +62,13 @@ export async function lookAtFile(room: Room, patient: boolean): Promise<Look> {
   }
   const { hash, bytes } = found
   const { source } = room.record
+  if (found.path !== path) {
+    const other = recordByPath(room.store, found.path)
+    if (!other) return { found: 'renamed', path: found.path }
+    const reason = `${path} is now another name of ${found.path}, the file of room ${other.notebook_id}: go on there`
+    await tell(room, { ...bare(source), state: 'degraded', reason })
+    return { found: 'settled', identity }
+  }
   if (hash === source.hash) await unchanged(room, writable)
   else if (source.pending?.hash === hash) await finished(room, source.pending, bytes)
   else {
@@ -80,20 +90,17 @@ async function unchanged(room: Room, writable: boolean): Promise<void> {
   const { state } = source
   if (state === 'read_only' && source.read_only !== 'permission') return
   if (state === 'conflict') return
-  if (!writable) await tell(room, { ...bare(source), ...notWritable(room.record.path) })
+  if (source.read_only === 'format') await tell(room, { ...restored(source), ...(await formatOf(room)) })
+  else if (!writable) await tell(room, { ...bare(source), ...notWritable(room.record.path) })
   else if (state !== 'ready' || source.pending) await tell(room, restored(source))
 }
 
-/** What a source is whose file is as last seen. */
-function restored(source: SourceRecord): SourceRecord {
-  const count = source.conflicts?.length ?? 0
-  if (count === 0) return { ...bare(source), state: 'ready' }
-  return { ...bare(source), state: 'conflict', reason: conflictReason(count) }
-}
-
-function conflictReason(count: number): string {
-  const cells = count === 1 ? '1 cell' : `${count} cells`
-  return `${cells} changed both here and in the file, in different ways; reconcile the source (keep room, disk or both)`
+/** Why the file as last seen may not be written. */
+async function formatOf({ id, record, store, surroundings }: Room): Promise<{ reason?: string }> {
+  const base = readBase(store, id)
+  if (base === null) return {}
+  const { read_only } = await surroundings.context.worker.read(base.text, record.path ?? '')
+  return read_only === null ? {} : { reason: read_only }
 }
 
 /** The file was replaced by a save of ours, and the process ended before it could say so. */
@@ -107,7 +114,7 @@ async function finished(
   record.saved_doc_seq = doc_seq
   record.saved_event_seq = event_seq
   const base: BaseText = { hash, text: bytes, cell_ids: cell_ids ?? null }
-  await tell(room, { ...bare(record.source), state: 'ready', hash }, baseRows(room.id, base))
+  await tell(room, { ...settled(record.source), hash }, baseRows(room.id, base))
 }
 
 /** Merges the file into the room, as one change that holds everything. */
@@ -260,24 +267,6 @@ function sourceEvents(room: Room, before: SourceRecord) {
   const { path, source } = room.record
   if (before.state === source.state && before.reason === source.reason) return []
   return [{ type: 'source' as const, path, state: source.state, ...reasonOf(source) }]
-}
-
-/** What stays true of a source whose state changes. */
-export function bare(source: SourceRecord): SourceRecord {
-  const { pending: _p, reason: _r, read_only: _o, ...kept } = source
-  return kept
-}
-
-function reasonOf({ reason }: SourceRecord): { reason?: string } {
-  return reason === undefined ? {} : { reason }
-}
-
-function notWritable(path: string | null): Pick<SourceRecord, 'state' | 'reason' | 'read_only'> {
-  return {
-    state: 'read_only',
-    reason: `${path} may not be written by this user; give it write permission, or save under another path`,
-    read_only: 'permission',
-  }
 }
 
 async function mayWrite(path: string): Promise<boolean> {

@@ -1,7 +1,8 @@
 /** Canonical paths: one file, one spelling, so that two names of one file are one room. */
 import { realpath, stat } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, isAbsolute, resolve } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
+import { placeOf } from '../documents/file-place.ts'
 
 /** Resolves symlinks and dots of an absolute path to an existing file, or throws what is wrong with it. */
 export async function existingFile(path: string): Promise<string> {
@@ -21,18 +22,14 @@ export async function existingFile(path: string): Promise<string> {
   )
 }
 
-/** The canonical path a new file would have; its folder must exist. */
+/** The canonical path a new file would have; its folder must exist. One that is there already: the caller decides what that means. */
 export async function newFile(path: string): Promise<string> {
   mustBeAbsolute(path)
   const whole = resolve(path)
   try {
-    return await realpath(whole) // it is there already: the caller decides what that means
-  } catch {
-    try {
-      return join(await realpath(dirname(whole)), basename(whole))
-    } catch (error) {
-      throw fileError(dirname(whole), error)
-    }
+    return await placeOf(whole)
+  } catch (error) {
+    throw fileError(dirname(whole), error)
   }
 }
 

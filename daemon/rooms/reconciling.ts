@@ -12,9 +12,10 @@ import type { FileCell } from '../documents/ipynb/read.ts'
 import type { DocumentOperation } from '../documents/operations.ts'
 import { readSource } from '../documents/save.ts'
 import { readBase } from './base-text.ts'
-import { bare, lookAtFile, tell } from './disk-changes.ts'
+import { lookAtFile, tell } from './disk-changes.ts'
 import type { Room } from './room.ts'
 import { type SourceRecord, updateBinding } from './room-record.ts'
+import { settled } from './source-after.ts'
 
 type Keep = 'room' | 'disk' | 'both'
 
@@ -35,8 +36,7 @@ export async function reconcile(
   const operations = conflicts.flatMap((conflict) => settle(room, conflict, keep, disk))
   const { change, cellIds } =
     operations.length > 0 ? room.document.apply(operations) : { change: null, cellIds: [] }
-  const { conflicts: _, ...kept } = bare(room.record.source)
-  room.record.source = { ...kept, state: 'ready' }
+  room.record.source = settled(room.record.source)
   // The file may have none of this: the next save finds out.
   room.source.mustSave()
   await room.commit({
@@ -98,7 +98,7 @@ async function giveUpFile(room: Room, keep: Keep): Promise<MethodResult<'reconci
       { next: { tool: 'reconcile_source', arguments: { keep: 'room' } } },
     )
   const { hash } = await readSource(path)
-  await tell(room, { ...bare(source), state: 'ready', hash })
+  await tell(room, { ...settled(source), hash })
   room.source.mustSave()
   return { source_state: 'ready', changed: [] }
 }

@@ -18,6 +18,7 @@ import { type ConnectionHandler, connectionHandlers } from './connection-request
 import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
 import { activeElsewhere, claimsFolder, mayUseFile, mustBeOwner } from './file-use.ts'
+import { roomByOtherName } from './former-names.ts'
 import { goneRoom } from './gone.ts'
 import { Loading } from './loading.ts'
 import { Mutations } from './mutations.ts'
@@ -228,7 +229,7 @@ export class RoomRegistry implements Rooms {
       const path = await newFile(name)
       // A file that is being opened is a room soon, or none.
       await this.#flights.get(path)?.room.catch(() => {})
-      const record = recordByPath(store, path)
+      const record = recordByPath(store, path) ?? (await roomByOtherName(store, path, name))
       if (record) return record
     }
     throw new RoomdError(
@@ -402,7 +403,7 @@ export class RoomRegistry implements Rooms {
         throw new RoomdError('invalid_argument', 'mode create takes the target {create: {path}}, not {path}')
       }
       const scope = open.scope ?? context.identity.scope
-      const flight = this.#byPath(await existingFile(target.path), mode, scope)
+      const flight = this.#byPath(await existingFile(target.path), target.path, mode, scope)
       if (!target.convert) return flight instanceof Room ? flight : firstOf(flight)
       const room = flight instanceof Room ? flight : await flight.room
       mustBeOwner(scope)
@@ -413,7 +414,8 @@ export class RoomRegistry implements Rooms {
     return this.#create(target.create, context)
   }
 
-  #byPath(path: string, mode: 'attach' | 'open', scope: Scope): Room | Flight {
+  /** `path`: canonical; `given`: as it was asked for. */
+  #byPath(path: string, given: string, mode: 'attach' | 'open', scope: Scope): Room | Flight {
     const { store } = this.context
     for (const room of this.resident.values()) if (room.record.path === path) return room
     return this.#flight(path, async ({ show, isAlso }) => {
@@ -425,6 +427,8 @@ export class RoomRegistry implements Rooms {
         flight.early.then((loading) => show(loading))
         return flight.room
       }
+      const former = await this.#byOtherName(path, given)
+      if (former) return former
       if (mode === 'attach') {
         throw new RoomdError('not_found', `no room has ${path} open; mode open opens it`, {
           next: { tool: 'connect_notebook', arguments: { path } },
@@ -438,6 +442,15 @@ export class RoomRegistry implements Rooms {
         throw error
       })
     })
+  }
+
+  /** The room that has the file under a name which leads to it now, brought to its real one. */
+  async #byOtherName(path: string, given: string): Promise<Room | null> {
+    const record = await roomByOtherName(this.context.store, path, given)
+    if (!record || !isAttachable(record.state)) return null
+    const room = await this.byId(record.notebook_id)
+    await room.source.look(false)
+    return room.record.path === path ? room : null
   }
 
   /** Makes a room of a file, and of nothing else. `elsewhere`: another daemon has it. */

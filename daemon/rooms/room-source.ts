@@ -5,7 +5,7 @@
  * Invariants: nothing looks at or writes the file outside of the line; the room is never changed by a look whose bytes are not
  * on disk. What fails by itself (a look, an autosave) is told as the source's state or reason and never thrown at nobody.
  */
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
@@ -13,13 +13,14 @@ import type { Claim } from '../documents/file-claims.ts'
 import { removeLeftovers } from '../documents/save.ts'
 import { Autosave } from './autosave.ts'
 import { convert } from './converting.ts'
-import { bare, type FileIdentity, lookAtFile, tell } from './disk-changes.ts'
+import { type FileIdentity, lookAtFile, tell } from './disk-changes.ts'
 import { findMoved } from './moved-files.ts'
 import { reconcile } from './reconciling.ts'
 import type { Room } from './room.ts'
 import { recordByPath, updateBinding } from './room-record.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import { Saver } from './saving.ts'
+import { bare, restored } from './source-after.ts'
 import { mayAutosave } from './source-states.ts'
 
 /** Between an event of the watch and the look: programs write in several steps. */
@@ -81,8 +82,9 @@ export class RoomSource {
     const other = await this.#acquire()
     const { path, source } = this.#room.record
     if (path !== null && other === null && source.pending) await removeLeftovers(path)
-    await this.look(false)
+    // First: what happens behind the look is heard.
     this.#watch()
+    await this.look(false)
     this.autosave.changed()
   }
 
@@ -176,7 +178,7 @@ export class RoomSource {
     const other = await this.#files.claims.take(path)
     if (other === null) {
       this.#claimed = path
-      if (source.read_only === 'elsewhere') await this.#tell({ ...bare(source), state: 'ready' })
+      if (source.read_only === 'elsewhere') await this.#tell(restored(source))
     } else {
       const reason = `${path} is open in another daemon (pid ${other.pid}, home ${other.home})`
       await this.#tell({ ...bare(source), state: 'read_only', reason, read_only: 'elsewhere' })
@@ -197,14 +199,19 @@ export class RoomSource {
 
   async #look(patient: boolean): Promise<void> {
     if (this.#disposed) return
-    const look = await lookAtFile(this.#room, patient)
+    let look = await lookAtFile(this.#room, patient)
+    if (look.found === 'renamed') {
+      await this.#rebind(look.path)
+      look = await lookAtFile(this.#room, patient)
+    }
     if (look.found === 'settled') {
       if (look.identity) this.#identity = look.identity
       this.#outputsAfterLook()
+      this.autosave.consider()
       if (this.#room.record.source.state === 'missing') await this.#followMoved()
       return
     }
-    if (look.gone && (await this.#followMoved())) return
+    if (look.found === 'unsettled' && look.gone && (await this.#followMoved())) return
     this.#lookAfter(PATIENCE_MS, false)
   }
 
@@ -220,18 +227,30 @@ export class RoomSource {
     if (path === null || this.#identity === null || source.hash === undefined) return false
     const moved = await findMoved(path, this.#identity, source.hash, this.#files.watch.folders())
     if (moved === null || recordByPath(this.#context.store, moved)) return false
-    this.#context.log.info({ room: this.#room.id, from: path, to: moved }, 'the file was moved; following it')
+    await this.#rebind(moved)
+    this.#lookAfter(SETTLE_MS, true)
+    return true
+  }
+
+  /** The file has this path from now on; nothing of it changed. */
+  async #rebind(moved: string): Promise<void> {
+    const { record } = this.#room
+    const from = record.path
+    this.#context.log.info({ room: this.#room.id, from, to: moved }, 'the file was moved; following it')
     this.#letGo()
     record.path = moved
     record.title = basename(moved)
-    record.source = { ...bare(source), state: 'ready' }
+    // A kernel starts beside its notebook; the folder that it was in may be gone.
+    if (record.kind === 'in-place' && from !== null && record.working_dir === dirname(from))
+      record.working_dir = dirname(moved)
+    record.source = restored(record.source)
+    const { state, reason } = record.source
     await this.#room.commit({
       statements: [updateBinding(record)],
-      events: [{ type: 'source', path: moved, state: 'ready' }],
+      events: [{ type: 'source', path: moved, state, ...(reason === undefined ? {} : { reason }) }],
     })
     this.#watch()
     await this.#acquire()
-    return true
   }
 
   async #save(auto: boolean): Promise<MethodResult<'save'>> {

@@ -7,7 +7,7 @@
  *   modified_outside  saving in place: the file was changed and cannot be merged (it is no notebook now); edits go on
  *   conflict          the cells in conflict, and saving in place; all else goes on
  *   missing           autosave: the file is gone; a save that is asked for writes it anew
- *   degraded          edits and saving in place: the file cannot be read
+ *   degraded          edits and saving in place: the file cannot be read, or its path now leads to another room's file
  *   read_only         edits and saving in place: an old format, no permission, another daemon has the file, or the room is archived
  */
 import { RoomdError } from '../../protocol/errors.ts'
@@ -17,23 +17,25 @@ import { cellInConflict } from '../documents/remote-update.ts'
 import type { SourceRecord } from './room-record.ts'
 
 /** Throws when the room takes no edits at all. */
-export function mustTakeEdits({ state, reason }: SourceRecord): void {
+export function mustTakeEdits({ state, reason, read_only }: SourceRecord): void {
   switch (state) {
     case 'degraded':
     case 'read_only':
     case 'loading':
-      throw new RoomdError(
-        'source_degraded',
-        `this notebook is read-only here: ${reason ?? state}; save it under another path to go on with it there`,
-        { cause: { source_state: state } },
-      )
+      break
     case 'none':
     case 'ready':
     case 'modified_outside':
     case 'conflict':
     case 'missing':
-      return
+      // Its file may be away meanwhile: it stays of that format.
+      if (read_only !== 'format') return
   }
+  throw new RoomdError(
+    'source_degraded',
+    `this notebook is read-only here: ${reason ?? state}; save it under another path to go on with it there`,
+    { cause: { source_state: state } },
+  )
 }
 
 /** Cells that take no edit until the source is reconciled. */
