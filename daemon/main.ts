@@ -179,7 +179,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     log,
     worker,
     bootId,
-    hooks: projects,
+    hooks: projects.hooks,
   })
   if (open.leaving) return
   open.ledger = openLedger({

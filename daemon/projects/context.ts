@@ -23,6 +23,8 @@ export interface ProjectsContext {
   readonly steps: Steps
   /** How long after a claim the next room is warmed, if nobody needs it earlier. */
   readonly rewarmPauseMs: number
+  /** All of it was disposed of: what fails now fails because of that. */
+  readonly ended: () => boolean
   /** Set before anything is asked of projects. */
   readonly rooms: () => RoomRegistry
   /** Told to every connection that wants to know. */

@@ -40,14 +40,14 @@ function handlersOf(projects: Projects): Handlers {
     add_project: (rooms, args, context) =>
       once(rooms, 'add_project', context, () => addProject(projects, args, context.signal)),
 
-    list_projects: async () => ({ projects: projects.all().map((project) => project.summary()) }),
+    list_projects: async () => ({ projects: projects.list.all().map((project) => project.summary()) }),
 
     get_project: async (_rooms, { project: name }) => describe(projects, await findProject(projects, name)),
 
     trust_project: (rooms, { project: name, trusted }, context) =>
       once(rooms, 'trust_project', context, async () => {
         const project = await findProject(projects, name)
-        await projects.trust(project, trusted)
+        await projects.list.trust(project, trusted)
         return { project: project.summary() }
       }),
 
@@ -55,7 +55,7 @@ function handlersOf(projects: Projects): Handlers {
       once(rooms, 'remove_project', context, async () => {
         const project = await findProject(projects, name)
         const summary = project.summary()
-        return { project: summary, rooms: await projects.remove(project) }
+        return { project: summary, rooms: await projects.list.remove(project) }
       }),
 
     archive_room: (rooms, { notebook_id, force }, context) =>
@@ -67,7 +67,7 @@ function handlersOf(projects: Projects): Handlers {
     claim_room: (rooms, args, context) => claimRoom(projects, rooms, args, context),
 
     pool_status: async () => ({
-      projects: projects.pools().map(({ pool }) => pool.status()),
+      projects: projects.list.pools().map(({ pool }) => pool.status()),
       memory: { used: projects.memory.used, budget: projects.memory.budget },
     }),
   }
@@ -75,15 +75,15 @@ function handlersOf(projects: Projects): Handlers {
 
 /** By id, unique prefix of an id, name, path or address. Throws `not_found`, `invalid_argument`. */
 export async function findProject(projects: Projects, name: string): Promise<Project> {
-  const all = projects.all()
+  const all = projects.list.all()
   const exact = all.find(({ record }) => record.id === name || record.name === name)
   if (exact) return exact
   if (looksRemote(name)) {
-    const remote = projects.byKey(canonicalUrl(name))
+    const remote = projects.list.byKey(canonicalUrl(name))
     if (remote) return remote
   } else if (name.startsWith('/')) {
     const { key } = await findSource(projects.context.git, name)
-    const local = projects.byKey(key)
+    const local = projects.list.byKey(key)
     if (local) return local
   }
   const begun = /^[0-9a-f-]{4,}$/i.test(name)
@@ -112,28 +112,31 @@ async function addProject(
     Object.entries(rest).filter(([, value]) => value !== undefined),
   ) as OwnSettings
   const named = await findSource(projects.context.git, source)
-  const known = projects.byKey(named.key)
+  const known = projects.list.byKey(named.key)
   // What cannot work is refused before anything is changed.
   if (own.kernel !== undefined) await projects.context.kernels.choose({ name: own.kernel })
   if (own.interpreter !== undefined)
     interpreterOf(named.source, mergeSettings({ ...known?.record.own, ...own }, null))
   if (
     name !== undefined &&
-    projects.all().some(({ record }) => record.name === name && record.key !== named.key)
+    projects.list.all().some(({ record }) => record.name === name && record.key !== named.key)
   )
     throw new RoomdError('conflict', `another project is called "${name}"; choose another name`)
   if (known) {
-    if (Object.keys(own).length > 0) await projects.change(known, { ...known.record.own, ...own })
-    if (trust) await projects.trust(known, true)
-    await projects.clone(known, signal)
+    if (Object.keys(own).length > 0) await projects.list.change(known, { ...known.record.own, ...own })
+    if (trust) await projects.list.trust(known, true)
+    await projects.list.clone(known, signal)
     return { project: known.summary(), added: false, notes: notesOf(known) }
   }
-  const project = await projects.add(named, own, { trusted: trust, ...(name === undefined ? {} : { name }) })
+  const project = await projects.list.add(named, own, {
+    trusted: trust,
+    ...(name === undefined ? {} : { name }),
+  })
   try {
-    await projects.clone(project, signal)
+    await projects.list.clone(project, signal)
   } catch (error) {
     // Called off: as if it had never been asked for.
-    await projects.remove(project)
+    await projects.list.remove(project)
     throw error
   }
   return { project: project.summary(), added: true, notes: notesOf(project) }
@@ -189,7 +192,7 @@ async function describe(projects: Projects, project: Project): Promise<MethodRes
     },
     manifest: { found: manifest.found, ...(manifest.problem === null ? {} : { problem: manifest.problem }) },
     rooms,
-    kept: projects.keptOf(record.id).filter(({ path }) => existsSync(path)),
+    kept: projects.tier.keptOf(record.id).filter(({ path }) => existsSync(path)),
   }
 }
 

@@ -106,3 +106,26 @@ async function foldersWithoutRoom(context: ProjectsContext, parent: string): Pro
     })
     .map((name) => join(parent, name))
 }
+
+/** Clears discarded rooms whose clearing had failed. Returns how many there were. */
+export async function retireLeftovers(context: ProjectsContext, tier: Tier): Promise<number> {
+  const left = (await retireRowsLeft(context)).filter(({ notebookId }) => tier.get(notebookId) === undefined)
+  await clearRetired(context, tier, left)
+  return left.length
+}
+
+async function retireRowsLeft(context: ProjectsContext): Promise<Retired[]> {
+  const rows = context.store.all<{ notebook_id: string; working_dir: string; project_id: string | null }>(
+    `SELECT notebook_id, working_dir, project_id FROM rooms LEFT JOIN workspaces USING (notebook_id)
+     WHERE state = 'discarded'`,
+  )
+  const rooms = context.rooms().resident
+  return rows
+    .map(({ notebook_id, working_dir, project_id }) => ({
+      notebookId: NotebookId.parse(notebook_id),
+      folder: working_dir,
+      project: project_id === null ? null : ProjectId.parse(project_id),
+      owner: null,
+    }))
+    .filter(({ notebookId }) => !rooms.has(notebookId))
+}

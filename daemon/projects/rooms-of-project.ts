@@ -3,7 +3,7 @@
  * for one that somebody has asked for. Setup, kernel, preload, in this order; each start asks anew what has to be done.
  */
 import { mkdir } from 'node:fs/promises'
-import { RoomdError } from '../../protocol/errors.ts'
+import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { KernelStart } from '../rooms/hooks.ts'
@@ -37,6 +37,20 @@ export async function projectSpec(context: ProjectsContext, project: Project): P
   if (record.trusted && interpreterOf(record.source, settings) !== null)
     return context.kernels.choose({ language: 'python' })
   return context.kernels.choose({})
+}
+
+/** Starts the kernel of a room that somebody is in; also in place of one that is dead and of which nobody has told yet. */
+export function startFor(context: ProjectsContext, tier: TierRoom): void {
+  const { room, project, workspace } = tier
+  if (project === null ? !workspace.trusted : !project.record.trusted) return
+  if (room.presentKernel && tier.standby !== 'missing') return
+  const start = async (): Promise<void> => {
+    if (room.presentKernel) await endKernel(room, 'it had died')
+    await room.slot.want()
+  }
+  start().catch((error: unknown) => {
+    context.log.info({ room: room.id, reason: messageOf(error) }, 'the kernel of a draft did not start')
+  })
 }
 
 /** Clones the workspace and puts the data in it. Leaves no folder behind when it fails. */

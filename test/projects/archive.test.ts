@@ -51,7 +51,9 @@ test('an archived room is in no list, can be read, runs and takes nothing; files
     expect(bundled).toContain(`${stashed} refs/stash`)
     expect(bench.workspaces()).toEqual([])
     await gone(pid)
-    expect(bench.projects.keptOf(project.record.id)).toEqual([{ notebook_id: claim.notebook_id, path: kept }])
+    expect(bench.projects.tier.keptOf(project.record.id)).toEqual([
+      { notebook_id: claim.notebook_id, path: kept },
+    ])
     expect(stateOf(bench, claim.notebook_id)).toBe('archived')
     // Once more changes nothing.
     expect(await archive(bench, claim.notebook_id)).toBe(kept)
@@ -113,7 +115,7 @@ test('a daemon that dies behind the row goes on with the folder when it is back'
     ])
     await bench.restart()
     expect(bench.workspaces()).toEqual([])
-    const [kept] = bench.projects.keptOf(project.record.id)
+    const [kept] = bench.projects.tier.keptOf(project.record.id)
     expect(readFileSync(join(kept?.path ?? '', 'mine', 'notes.txt'), 'utf8')).toBe('keep me\n')
     // Or while it removed the folder, of which half is no repository any more.
     mkdirSync(join(`${claim.workspace}.gone`, '.git'), { recursive: true })

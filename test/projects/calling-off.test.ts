@@ -12,7 +12,7 @@ import { type Seeded, withSeeded } from './seeded.ts'
 /** What must be the same before and after something that was called off. */
 function holdings(bench: Bench, project: Project): unknown {
   return {
-    pooled: bench.projects.poolOf(project).pooled.length,
+    pooled: bench.projects.list.poolOf(project).pooled.length,
     states: bench.states(),
     workspaces: bench.workspaces().length,
     tier: bench.projects.tier.all().length,
@@ -107,7 +107,7 @@ const makingFirst: Order = (held, gone) => {
 
 function held(seeded: Seeded, project: Project): unknown {
   return {
-    pooled: seeded.projects.poolOf(project).pooled.length,
+    pooled: seeded.projects.list.poolOf(project).pooled.length,
     states: seeded.states(),
     workspaces: seeded.workspaces().length,
     tier: seeded.projects.tier.all().length,
@@ -175,7 +175,7 @@ async function callOffAtEach(
 async function settled(seeded: Seeded, project: Project): Promise<void> {
   const { depth } = project.settings
   await seeded.fill(project, depth)
-  const { pooled } = seeded.projects.poolOf(project)
+  const { pooled } = seeded.projects.list.poolOf(project)
   await seeded.through(
     until(
       'the standbys',
@@ -221,7 +221,7 @@ test.each([
   (_how, order) =>
     withSeeded(async (seeded) => {
       const { project } = await seeded.add('one', { depth: 1 })
-      const pool = seeded.projects.poolOf(project)
+      const pool = seeded.projects.list.poolOf(project)
       const empty = async () => {
         const { rooms } = pool
         for (const tier of rooms) pool.forget(tier)

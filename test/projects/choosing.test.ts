@@ -54,7 +54,7 @@ test('an own draft is given without waiting for a warming', () =>
     const { project } = await seeded.add('one')
     const draft = await seeded.through(seeded.claim(project, { interactive: true }))
     project.record.own = { ...project.record.own, depth: 1 }
-    seeded.projects.poolOf(project).ensure()
+    seeded.projects.list.poolOf(project).ensure()
     const warming = 'warm: kernelspec'
     await until('the warming', () => seeded.scheduler.names.includes(warming))
     // Everything goes on but the warming.

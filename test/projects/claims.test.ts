@@ -75,7 +75,7 @@ test('a pooled room is given with its kernel, and another is made', () =>
   withProjects(async (bench) => {
     const project = await bench.add(bench.repository(), { depth: 1 })
     await bench.pooled(project)
-    const [pooled] = bench.projects.poolOf(project).pooled
+    const [pooled] = bench.projects.list.poolOf(project).pooled
     const pid = pooled?.pid
     expect(bench.states()).toEqual(['pooled'])
     bench.clock.advance(1_000)
@@ -90,12 +90,12 @@ test('a pooled room is given with its kernel, and another is made', () =>
       slot: null,
     })
     // A standby no more, whatever it was born as.
-    expect(bench.projects.standbys().map(({ notebook_id }) => notebook_id)).not.toContain(room.id)
+    expect(bench.projects.hooks.standbys().map(({ notebook_id }) => notebook_id)).not.toContain(room.id)
     expect(bench.store.get('SELECT born_standby FROM kernels WHERE notebook_id = ?', room.id)).toEqual({
       born_standby: 1,
     })
     await bench.pooled(project)
-    expect(bench.projects.poolOf(project).pooled[0]?.id).not.toBe(room.id)
+    expect(bench.projects.list.poolOf(project).pooled[0]?.id).not.toBe(room.id)
     expect(await bench.run(room, '6 * 7')).toBe('done 42')
   }))
 
@@ -120,7 +120,7 @@ test('ten parallel claims are ten different rooms, each usable, and one is poole
     expect(claims[0]?.claim).toBe('warm')
     for (const { workspace } of claims) expect(readFileSync(join(workspace, 'a.txt'), 'utf8')).toBe('a\n')
     await bench.pooled(project)
-    await bench.projects.poolOf(project).settled()
+    await bench.projects.list.poolOf(project).settled()
     expect(bench.states().sort()).toEqual([...Array<string>(10).fill('draft'), 'pooled'])
     expect(bench.workspaces()).toHaveLength(11)
     for (const [i, { notebook_id }] of claims.entries()) {
@@ -138,7 +138,7 @@ test('a claim joins the room that is being made, and its kernel goes on booting'
     })
     bench.steps.before = (name) => (name === 'boot' ? held : undefined)
     project.record.own = { ...project.record.own, depth: 1 }
-    const pool = bench.projects.poolOf(project)
+    const pool = bench.projects.list.poolOf(project)
     pool.ensure()
     const claim = await bench.claim(project)
     expect(claim.claim).toBe('joined')
@@ -149,7 +149,7 @@ test('a claim joins the room that is being made, and its kernel goes on booting'
     // One process, of one room, and no standby.
     const kernels = bench.store.all('SELECT notebook_id FROM kernels WHERE notebook_id = ?', room.id)
     expect(kernels).toHaveLength(1)
-    expect(bench.projects.standbys().some(({ notebook_id }) => notebook_id === room.id)).toBe(false)
+    expect(bench.projects.hooks.standbys().some(({ notebook_id }) => notebook_id === room.id)).toBe(false)
   }))
 
 test('claim, work, claim again: another room, and both are usable', () =>
@@ -170,7 +170,7 @@ test('no step of anything leaves a room without its folder, or a folder without 
   withProjects(async (bench) => {
     const project = await bench.add(bench.repository(), { depth: 2 })
     await Promise.all([bench.claim(project), bench.claim(project), bench.claim(project)])
-    const pool = bench.projects.poolOf(project)
+    const pool = bench.projects.list.poolOf(project)
     await until('two pooled rooms', () => pool.pooled.length === 2 && !pool.warming)
     const rows = bench.store
       .all<{ notebook_id: string }>('SELECT notebook_id FROM rooms')
@@ -191,7 +191,7 @@ test.each([
       if (depth > 0) await bench.pooled(project)
       const claims = [bench.claim(project), bench.claim(project, {}, { owner: 'client-two' })]
       const ends = Promise.allSettled(claims)
-      await bench.projects.remove(project)
+      await bench.projects.list.remove(project)
       for (const end of await ends) {
         expect(end).toMatchObject({ status: 'rejected', reason: { code: 'not_found' } })
         expect(end).toMatchObject({ reason: { message: expect.stringContaining('was removed') } })

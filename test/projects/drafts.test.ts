@@ -53,10 +53,10 @@ test('a draft that nobody is in for 15 minutes goes back to the pool; with files
     // Somebody is in the first: no lease runs.
     bench.clock.advance(LEASE_MS)
     expect(bench.projects.tier.get(first.notebook_id)?.room.record.state).toBe('draft')
-    const [kept] = bench.projects.keptOf(project.record.id)
+    const [kept] = bench.projects.tier.keptOf(project.record.id)
     expect(readFileSync(join(kept?.path ?? '', 'mine.csv'), 'utf8')).toBe('mine')
     expect(retired()).toHaveLength(1)
-    await bench.projects.poolOf(project).settled()
+    await bench.projects.list.poolOf(project).settled()
     leave()
     bench.clock.advance(LEASE_MS)
     await until('the first to be settled', () => {

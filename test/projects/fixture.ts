@@ -133,7 +133,7 @@ export async function withProjects(
       clock,
       log,
       worker,
-      hooks: projects,
+      hooks: projects.hooks,
     })
     return { kernels, projects, rooms }
   }
@@ -170,8 +170,8 @@ export async function withProjects(
     async add(repository, own = {}, trusted = true) {
       const place = typeof repository === 'string' ? repository : repository.folder
       const named = await findSource(bench.projects.context.git, place)
-      const project = await bench.projects.add(named, { ...kernelless, ...own }, { trusted })
-      await bench.projects.clone(project)
+      const project = await bench.projects.list.add(named, { ...kernelless, ...own }, { trusted })
+      await bench.projects.list.clone(project)
       return project
     },
     claim(project, request = {}, { owner = 'client-one', signal = new AbortController().signal } = {}) {
@@ -236,10 +236,12 @@ export async function withProjects(
     pooled: (project) =>
       until(
         'a pooled room',
-        () => bench.projects.poolOf(project).pooled.length > 0 && !bench.projects.poolOf(project).warming,
+        () =>
+          bench.projects.list.poolOf(project).pooled.length > 0 &&
+          !bench.projects.list.poolOf(project).warming,
         {
           timeout: 40_000,
-          detail: () => JSON.stringify(bench.projects.poolOf(project).status()),
+          detail: () => JSON.stringify(bench.projects.list.poolOf(project).status()),
         },
       ).then(() => undefined),
     async restart() {
@@ -259,7 +261,7 @@ export async function withProjects(
     steps.before = () => {}
     steps.after = () => {}
     running.projects.dispose()
-    for (const { pool } of running.projects.pools()) await pool.settled()
+    for (const { pool } of running.projects.list.pools()) await pool.settled()
     for (const room of running.rooms.resident.values()) room.dispose('the test is over')
     await Promise.all(running.kernels.running().map((kernel) => kernel.shutdown(200)))
     running.kernels.dispose()

@@ -55,7 +55,7 @@ test('three deaths of standbys for want of memory trip the breaker; only a perso
   withSeeded(async (seeded) => {
     const { project } = await seeded.add('one', { depth: 1 })
     await seeded.fill(project)
-    const pool = seeded.projects.poolOf(project)
+    const pool = seeded.projects.list.poolOf(project)
     const [tier] = pool.pooled
     if (!tier) throw new Error('no room is warm')
     const death = async () => {
@@ -78,7 +78,7 @@ test('three deaths of standbys for want of memory trip the breaker; only a perso
     expect(pool.status()).toMatchObject({ slots: [{ state: 'pooled', standby: 'missing' }] })
     expect(pool.status().reason).toContain('want of memory')
     expect(seeded.kernels.starts).toHaveLength(starts)
-    await seeded.through(seeded.projects.trust(project, true))
+    await seeded.through(seeded.projects.list.trust(project, true))
     expect(project.breaker.tripped).toBe(false)
     await seeded.through(until('another room with a kernel', () => pool.pooled[0]?.standby === 'ready'))
   }))
@@ -92,8 +92,8 @@ test('memory is looked at while a standby boots: it is not ended, and its size i
     await seeded.fill(one)
     await seeded.fill(two)
     expect(await seeded.projects.memory.pass()).toEqual([])
-    const [first] = seeded.projects.poolOf(one).pooled
-    const [second] = seeded.projects.poolOf(two).pooled
+    const [first] = seeded.projects.list.poolOf(one).pooled
+    const [second] = seeded.projects.list.poolOf(two).pooled
     if (!first || !second) throw new Error('the pools are not filled')
     seeded.kernels.of(first.id)?.die()
     seeded.kernels.of(second.id)?.die()
@@ -103,16 +103,16 @@ test('memory is looked at while a standby boots: it is not ended, and its size i
     expect(await seeded.projects.memory.pass()).toEqual([])
 
     // 50 of 150 are used: one standby of 50 fits, two do not.
-    const booting = seeded.projects.poolOf(one).boot(first)
+    const booting = seeded.projects.list.poolOf(one).boot(first)
     await heldAt(seeded, 'kernel start')
     await seeded.projects.memory.pass()
     expect(first.standby).toBe('booting')
-    expect(seeded.projects.standbys()).toMatchObject([{ notebook_id: first.id, state: 'booting' }])
+    expect(seeded.projects.hooks.standbys()).toMatchObject([{ notebook_id: first.id, state: 'booting' }])
     expect(seeded.projects.gates.whyClosed(two)).toContain('not enough memory')
     await seeded.through(booting)
     expect(first.standby).toBe('ready')
     // It has come up since the look, and is counted all the same.
-    await seeded.through(seeded.projects.poolOf(two).boot(second))
+    await seeded.through(seeded.projects.list.poolOf(two).boot(second))
     expect(second.standby).toBe('missing')
     expect(await seeded.projects.memory.pass()).toEqual([])
     expect(busy.room.presentKernel).not.toBeNull()
@@ -154,13 +154,13 @@ test('an idle kernel is ended after its keep-alive; a standby is nobody’s to b
     await seeded.fill(project)
     const { room, leave } = await worked(seeded, project)
     await seeded.fill(project)
-    const [standby] = seeded.projects.poolOf(project).pooled
+    const [standby] = seeded.projects.list.poolOf(project).pooled
     leave()
     await seeded.quiet()
     seeded.clock.advance(DEFAULT_KEEP_ALIVE_MS + YOUNG_MS)
     await seeded.through(until('the end of the idle kernel', () => room.presentKernel === null))
     expect(standby?.standby).toBe('ready')
-    expect(seeded.projects.poolOf(project).pooled).toEqual([standby])
+    expect(seeded.projects.list.poolOf(project).pooled).toEqual([standby])
   }))
 
 test('without a measurement nothing is ended and nothing kept from starting; a look that fails is no look', () => {
@@ -175,7 +175,7 @@ test('without a measurement nothing is ended and nothing kept from starting; a l
       await expect(seeded.projects.memory.pass()).rejects.toThrow('tells nothing')
       expect([seeded.projects.memory.used, seeded.projects.gates.full()]).toEqual([null, false])
       await seeded.fill(project)
-      expect(seeded.projects.poolOf(project).pooled[0]?.standby).toBe('ready')
+      expect(seeded.projects.list.poolOf(project).pooled[0]?.standby).toBe('ready')
       // The kernels are there and nobody knows how big they are: they are not nothing, and not too much.
       look = async () => ({ kernels: [{ notebookId: room.id, bytes: null }], total: 0 })
       expect(await seeded.projects.memory.pass()).toEqual([])

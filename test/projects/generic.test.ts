@@ -41,7 +41,9 @@ const running = (bench: Bench) => bench.rooms.context.kernels.running().map((ker
 test('a new notebook takes the kernel that waits, told where it is now; the next one is made behind it', () =>
   withGeneric(async (bench) => {
     const ready = await kept(bench)
-    expect(bench.projects.standbys()).toMatchObject([{ pid: ready.pid, name: 'javascript', state: 'ready' }])
+    expect(bench.projects.hooks.standbys()).toMatchObject([
+      { pid: ready.pid, name: 'javascript', state: 'ready' },
+    ])
     expect(await listed(bench)).toEqual([])
     const path = join(bench.home.work, 'a.ipynb')
     writeFileSync(join(bench.home.work, 'near.js'), 'module.exports = 7')
@@ -50,7 +52,7 @@ test('a new notebook takes the kernel that waits, told where it is now; the next
     expect(room.record).toMatchObject({ state: 'active', kind: 'in-place', path, title: 'a.ipynb' })
     expect(room.presentKernel?.summary().pid).toBe(ready.pid)
     expect(await listed(bench)).toEqual([room.id])
-    expect(bench.projects.standbys()).toEqual([])
+    expect(bench.projects.hooks.standbys()).toEqual([])
     expect(await bench.run(room, `[process.cwd(), process.env.PWD, require('./near.js')].join()`)).toContain(
       `${bench.home.work},${bench.home.work},7`,
     )

@@ -101,7 +101,7 @@ test('over the line a standby goes, then the idle kernel with variables; outputs
       const unseen = await bench.create({ kernel: 'javascript' })
       await bench.run(unseen.room, 'const kept = 42; kept')
       unseen.leave()
-      const standby = bench.projects.poolOf(project).pooled[0]
+      const standby = bench.projects.list.poolOf(project).pooled[0]
       expect(kernels(bench)).toBe(3)
 
       // At the line: no standby more, and nothing is ended.

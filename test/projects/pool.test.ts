@@ -13,7 +13,7 @@ import { type Bench, withProjects } from './fixture.ts'
 const test = one.concurrent
 
 function poolOf(bench: Bench, project: Project) {
-  return bench.projects.poolOf(project)
+  return bench.projects.list.poolOf(project)
 }
 
 async function onlyRoom(bench: Bench, project: Project) {
@@ -236,7 +236,7 @@ test('project delete ends its standby and takes its rooms without work away; roo
     const { room } = await bench.attach(worked.notebook_id)
     await until('its kernel', () => room.presentKernel !== null)
     await bench.edit(room, '1')
-    expect(await bench.projects.remove(project)).toBe(1)
+    expect(await bench.projects.list.remove(project)).toBe(1)
     expect(bench.states()).toEqual(['active'])
     expect(bench.workspaces()).toEqual([worked.notebook_id])
     expect(existsSync(project.cache.folder)).toBe(false)

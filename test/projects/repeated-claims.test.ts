@@ -102,7 +102,7 @@ test('after a daemon’s death a claim sent again is the same room if somebody h
       return false
     })
     await seeded.restart()
-    const [again] = seeded.projects.all()
+    const [again] = seeded.projects.list.all()
     if (!again) throw new Error('the project is gone')
     expect(await seeded.through(send(seeded, again, 1))).toEqual(worked)
     const second = await seeded.through(send(seeded, again, 2))

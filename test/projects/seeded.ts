@@ -133,7 +133,7 @@ export async function withSeeded(
       clock,
       log,
       worker,
-      hooks: projects,
+      hooks: projects.hooks,
     })
     return { projects, rooms, life }
   }
@@ -169,12 +169,12 @@ export async function withSeeded(
     },
     async add(name, own = {}, trusted = true) {
       const { named, move } = seeded.source(name)
-      const project = await running.projects.add(
+      const project = await running.projects.list.add(
         named,
         { depth: 0, kernel: 'javascript', ...own },
         { trusted },
       )
-      await seeded.through(running.projects.clone(project))
+      await seeded.through(running.projects.list.clone(project))
       return { project, move }
     },
     claim(project, request = {}, { owner = 'client-one', signal = new AbortController().signal } = {}) {
@@ -239,7 +239,7 @@ export async function withSeeded(
       return done
     },
     async fill(project, depth = 1) {
-      const pool = running.projects.poolOf(project)
+      const pool = running.projects.list.poolOf(project)
       const leaving = () => running.projects.tier.of(project.record.id).some((tier) => tier.leaving)
       const filled = async () => {
         for (;;) {

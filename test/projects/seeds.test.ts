@@ -35,8 +35,8 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
   scheduler.failing = 0
   const { named, move } = seeded.source(`project-${seed}`)
   const depth = 1 + Math.floor(random() * 2)
-  const project = await projects.add(named, { depth, kernel: 'javascript' }, { trusted: true })
-  await seeded.through(projects.clone(project))
+  const project = await projects.list.add(named, { depth, kernel: 'javascript' }, { trusted: true })
+  await seeded.through(projects.list.clone(project))
 
   scheduler.failing = random() < 0.5 ? 0.1 : 0
   const claims = new Claiming(seeded, project)
@@ -51,11 +51,11 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
     else if (what < 0.7) begin(projects.sweep())
     else if (what < 0.75) move()
     else if (what < 0.81) clock.advance(random() < 0.5 ? LEASE_MS : 1_000)
-    else if (what < 0.88) begin(projects.change(project, { ...project.record.own, setup: [] }))
-    else if (what < 0.91) begin(projects.trust(project, random() < 0.5))
+    else if (what < 0.88) begin(projects.list.change(project, { ...project.record.own, setup: [] }))
+    else if (what < 0.91) begin(projects.list.trust(project, random() < 0.5))
     else if (what < 0.94) killOne(seeded, random)
     else if (what < 0.98) begin(claims.visit(random))
-    else projects.poolOf(project).ensure()
+    else projects.list.poolOf(project).ensure()
     for (let steps = Math.floor(random() * 8); steps > 0; steps--) {
       await seeded.quiet()
       scheduler.step()
@@ -81,9 +81,9 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
 
   // Without failures the pool fills up, and no room is half made.
   scheduler.failing = 0
-  await seeded.through(projects.trust(project, true))
+  await seeded.through(projects.list.trust(project, true))
   clock.advance(10 * 60_000)
-  projects.poolOf(project).ensure()
+  projects.list.poolOf(project).ensure()
   await seeded.fill(project, depth)
   const rows = store.all<{ notebook_id: string; state: string }>('SELECT notebook_id, state FROM rooms')
   expect(rows.filter(({ state }) => state === 'warming' || state === 'discarded')).toEqual([])
@@ -93,7 +93,7 @@ async function round(seeded: Seeded, seed: number): Promise<void> {
   expect([...seeded.kernels.alive].filter(({ notebookId }) => !known.has(notebookId))).toEqual([])
 
   // What somebody worked in stays, and nothing else.
-  await seeded.through(projects.remove(project))
+  await seeded.through(projects.list.remove(project))
   const left = store.all<{ notebook_id: string; state: string }>('SELECT notebook_id, state FROM rooms')
   expect(left.filter(({ state }) => state !== 'active')).toEqual([])
   expect(seeded.workspaces()).toEqual(left.map(({ notebook_id }) => notebook_id).sort())

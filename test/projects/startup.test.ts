@@ -60,9 +60,9 @@ test('warming, pooled and draft rooms are retired, with kernels and folders; fil
       return statSync(mine ?? '').ctimeMs > statSync(mark ?? '').ctimeMs
     })
     await seeded.fill(project)
-    const [pooled] = seeded.projects.poolOf(project).pooled
+    const [pooled] = seeded.projects.list.poolOf(project).pooled
     project.record.own = { ...project.record.own, depth: 2 }
-    seeded.projects.poolOf(project).ensure()
+    seeded.projects.list.poolOf(project).ensure()
     await heldAt(seeded, 'git clone')
     expect(seeded.states().sort()).toEqual(['active', 'draft', 'draft', 'draft', 'pooled', 'warming'])
     expect(await listed(seeded)).toEqual([born])
@@ -74,8 +74,10 @@ test('warming, pooled and draft rooms are retired, with kernels and folders; fil
     expect(existsSync(join(seeded.projects.context.places.workspaces, born, 'mine.txt'))).toBe(true)
     expect([...seeded.kernels.alive]).toEqual([itsKernel])
     expect((await seeded.rooms.byId(born as never)).presentKernel?.id).toBe(itsKernel?.id)
-    expect(seeded.projects.standbys()).toEqual([])
-    expect(seeded.projects.all().every((each) => seeded.projects.poolOf(each).rooms.length === 0)).toBe(true)
+    expect(seeded.projects.hooks.standbys()).toEqual([])
+    expect(
+      seeded.projects.list.all().every((each) => seeded.projects.list.poolOf(each).rooms.length === 0),
+    ).toBe(true)
     for (const id of [draft.notebook_id, pooled?.id ?? ''])
       await expect(seeded.rooms.byId(id as never)).rejects.toMatchObject({ code: 'notebook_unavailable' })
     const told = retired(seeded)
@@ -97,7 +99,7 @@ test('each project is warmed once at a start: whose room has lost its workspace,
   withSeeded(async (seeded) => {
     const { project: stale } = await seeded.add('stale', { depth: 1 })
     await seeded.fill(stale)
-    rmSync(seeded.projects.poolOf(stale).pooled[0]?.workspace.folder ?? '', { recursive: true })
+    rmSync(seeded.projects.list.poolOf(stale).pooled[0]?.workspace.folder ?? '', { recursive: true })
     const { project: empty } = await seeded.add('empty', { depth: 1 })
     const { project: none } = await seeded.add('none')
     const { project: late } = await seeded.add('late', { depth: 1 })
@@ -107,19 +109,23 @@ test('each project is warmed once at a start: whose room has lost its workspace,
       { sql: "UPDATE projects SET status = 'cloning' WHERE project_id = ?", values: [empty.record.id] },
     ])
     await seeded.restart()
-    expect(seeded.projects.all().find(({ record }) => record.name === 'empty')?.record.status).toBe('cloning')
+    expect(seeded.projects.list.all().find(({ record }) => record.name === 'empty')?.record.status).toBe(
+      'cloning',
+    )
     seeded.events.length = 0
     const before = seeded.kernels.starts.length
     // Behind everything that waits to be served; whoever else asks at the same time does not double it.
     seeded.clock.advance(0)
-    const projects = seeded.projects.all()
+    const projects = seeded.projects.list.all()
     await seeded.through(
       until('the pools', () => {
-        for (const { pool } of seeded.projects.pools()) pool.ensure()
-        return projects.every((each) => seeded.projects.poolOf(each).pooled.length === each.settings.depth)
+        for (const { pool } of seeded.projects.list.pools()) pool.ensure()
+        return projects.every(
+          (each) => seeded.projects.list.poolOf(each).pooled.length === each.settings.depth,
+        )
       }),
     )
-    for (const each of projects) await seeded.through(seeded.projects.poolOf(each).settled())
+    for (const each of projects) await seeded.through(seeded.projects.list.poolOf(each).settled())
     const ready = seeded.events.flatMap((event) =>
       event.type === 'project_warm_ready' ? [event.project] : [],
     )
@@ -140,11 +146,11 @@ test('a start ends no kernel where nobody’s is left, and one that cannot be en
     const mine = await worked(seeded, project)
     await seeded.restart()
     expect(seeded.kernels.of(mine)).toBeDefined()
-    const [again] = seeded.projects.all()
+    const [again] = seeded.projects.list.all()
     if (!again) throw new Error('the project is gone')
     again.record.own = { ...again.record.own, depth: 2 }
     await seeded.fill(again, 2)
-    const [first, second] = seeded.projects.poolOf(again).pooled
+    const [first, second] = seeded.projects.list.poolOf(again).pooled
     const stuck = seeded.kernels.of(first?.id ?? '')
     if (!stuck) throw new Error('no kernel is there')
     stuck.shutdown = () => Promise.reject(new Error('it cannot be ended'))

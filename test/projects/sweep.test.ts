@@ -19,7 +19,7 @@ async function warm(
 ): Promise<{ project: Project; tier: TierRoom; kernel: MadeUp }> {
   const { project } = await seeded.add(name, { depth: 1 })
   await seeded.fill(project)
-  const [tier] = seeded.projects.poolOf(project).pooled
+  const [tier] = seeded.projects.list.poolOf(project).pooled
   const kernel = tier && seeded.kernels.of(tier.id)
   if (!tier || !kernel) throw new Error('no room is warm')
   kernel.pid = process.pid
@@ -35,7 +35,7 @@ async function sweep(seeded: Seeded): Promise<{ starts: string[]; steps: string[
     return true
   }
   await seeded.through(seeded.projects.sweep())
-  for (const { pool } of seeded.projects.pools()) await seeded.through(pool.settled())
+  for (const { pool } of seeded.projects.list.pools()) await seeded.through(pool.settled())
   seeded.scheduler.holds = () => true
   return { starts: seeded.kernels.starts.slice(before).map(({ notebookId }) => notebookId), steps }
 }
@@ -61,7 +61,7 @@ test('a standby is what the operating system says of its process; of an unknown 
     kernel.die()
     expect(tier.standby).toBe('missing')
     // A room without a kernel and without a start under way has none: nothing about that is unknown.
-    const booting = seeded.projects.poolOf(project).boot(tier)
+    const booting = seeded.projects.list.poolOf(project).boot(tier)
     await until('the start', () => {
       if (seeded.scheduler.names.includes('kernel start')) return true
       if (seeded.scheduler.held > 0) seeded.scheduler.step()
@@ -94,10 +94,10 @@ test('a standby that is dead, told or not, is made again for the same room; one 
     seeded.kernels.of(tier.id)?.die()
     expect((await sweep(seeded)).starts).toEqual([tier.id])
     expect(row()).toEqual(before)
-    expect(seeded.projects.poolOf(project).pooled).toEqual([tier])
+    expect(seeded.projects.list.poolOf(project).pooled).toEqual([tier])
     // Starting: seen while its kernel is on its way, by one that comes meanwhile.
     seeded.kernels.of(tier.id)?.die()
-    const first = seeded.projects.poolOf(project).boot(tier)
+    const first = seeded.projects.list.poolOf(project).boot(tier)
     await until('the start', () => seeded.scheduler.names.includes('boot'))
     seeded.scheduler.letGo('boot')
     expect(await until('the start', () => tier.standby === 'booting')).toBe(true)
@@ -110,7 +110,7 @@ test('a standby that is dead, told or not, is made again for the same room; one 
 test('an empty pool gets a whole room, not a kernel alone; a project that is not ready gets none, and what is being made is not judged', () =>
   withSeeded(async (seeded) => {
     const { project } = await seeded.add('one')
-    const pool = seeded.projects.poolOf(project)
+    const pool = seeded.projects.list.poolOf(project)
     project.record.own = { ...project.record.own, depth: 1 }
     project.record.status = 'cloning'
     expect(await sweep(seeded)).toEqual({ starts: [], steps: [] })
@@ -142,7 +142,7 @@ test('a room whose workspace is gone is replaced; one project that cannot be loo
     const { project, tier } = await warm(seeded, 'sound')
     rmSync(tier.workspace.folder, { recursive: true })
     seeded.clock.advance(YOUNG_MS)
-    const failing = seeded.projects.poolOf(broken.project)
+    const failing = seeded.projects.list.poolOf(broken.project)
     Object.defineProperty(failing, 'rooms', {
       get() {
         throw new Error('this pool cannot be looked at')
@@ -152,7 +152,7 @@ test('a room whose workspace is gone is replaced; one project that cannot be loo
     await sweep(seeded)
     await sweep(seeded)
     Reflect.deleteProperty(failing, 'rooms')
-    const [next] = seeded.projects.poolOf(project).pooled
+    const [next] = seeded.projects.list.poolOf(project).pooled
     expect(next?.id).not.toBe(tier.id)
     expect(seeded.projects.tier.get(tier.id)).toBeUndefined()
     expect(seeded.workspaces()).toEqual([broken.tier.id, next?.id].sort())
@@ -192,7 +192,7 @@ test('at the memory line the sweep makes no standby and no room', () => {
       seeded.clock.advance(YOUNG_MS)
       expect(await sweep(seeded)).toEqual({ starts: [], steps: [] })
       expect(tier.standby).toBe('missing')
-      expect(seeded.projects.poolOf(empty).rooms).toEqual([])
+      expect(seeded.projects.list.poolOf(empty).rooms).toEqual([])
     },
     { memory: { look: async () => ({ kernels: [], total }), budget: 100 } },
   )

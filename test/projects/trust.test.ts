@@ -68,7 +68,7 @@ test('an untrusted repository with sitecustomize.py, a module named like a stdli
     expect(bench.rooms.context.kernels.running()).toEqual([])
     expect(existsSync(ran)).toBe(false)
     // That is what trust is for.
-    await bench.projects.trust(project, true)
+    await bench.projects.list.trust(project, true)
     await until('its setup to run', () => existsSync(ran))
   })
 })
@@ -79,12 +79,12 @@ test('trust that is taken back while a draft is set up: no kernel starts in it, 
     const claim = await bench.claim(project)
     const { room } = await bench.attach(claim.notebook_id)
     await until('the kernel', () => room.presentKernel !== null)
-    await bench.projects.trust(project, false)
+    await bench.projects.list.trust(project, false)
     await until('its end', () => room.presentKernel === null && room.slot.runtime !== 'launching')
     const next = await bench.claim(project)
-    await bench.projects.trust(project, true)
+    await bench.projects.list.trust(project, true)
     bench.steps.before = (name) => {
-      if (name === 'setup') return bench.projects.trust(project, false)
+      if (name === 'setup') return bench.projects.list.trust(project, false)
     }
     const { room: second } = await bench.attach(next.notebook_id)
     await until(
@@ -102,7 +102,7 @@ test('trust that is given while a draft is open sets that draft up and starts it
     const claim = await bench.claim(project)
     const { room } = await bench.attach(claim.notebook_id)
     expect(existsSync(join(claim.workspace, 'made.txt'))).toBe(false)
-    await bench.projects.trust(project, true)
+    await bench.projects.list.trust(project, true)
     await until('the kernel of the open draft', () => room.presentKernel !== null)
     expect(existsSync(join(claim.workspace, 'made.txt'))).toBe(true)
     expect(room.record.state).toBe('draft')

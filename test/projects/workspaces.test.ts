@@ -98,11 +98,11 @@ test('the user’s repository is bit for bit untouched by adding, claiming, refr
     // A cache that is damaged is made anew, and a daemon that dies leaves nothing half done there either.
     rmSync(join(project.cache.folder, 'HEAD'))
     await bench.claim(project, cold)
-    await bench.projects.poolOf(project).settled()
+    await bench.projects.list.poolOf(project).settled()
     await bench.restart()
-    const [again] = bench.projects.all()
+    const [again] = bench.projects.list.all()
     if (!again) throw new Error('the project is gone')
-    await bench.projects.remove(again)
+    await bench.projects.list.remove(again)
     untouched()
   }))
 
@@ -167,7 +167,7 @@ test('data that git ignores is in the workspace, closed for writing, and not new
     expect(execFileSync('git', ['status', '--porcelain'], { cwd: workspace, encoding: 'utf8' })).toBe('')
     expect(notes.join()).toContain('missing.csv')
     // A folder that is closed for writing goes all the same.
-    await bench.projects.remove(project)
+    await bench.projects.list.remove(project)
     expect(existsSync(workspace)).toBe(false)
     expect(readFileSync(join(repository.folder, 'data/deep/x.csv'), 'utf8')).toBe('1\n')
   }))
@@ -179,7 +179,7 @@ test('a repository without a commit is refused with what to do', () =>
     expect(project.record.status).toBe('error')
     expect(project.record.reason).toContain('no commits yet')
     empty.commit({ 'a.txt': 'a' })
-    await bench.projects.clone(project)
+    await bench.projects.list.clone(project)
     expect(project.record.status).toBe('ready')
   }))
 
@@ -243,7 +243,7 @@ test('submodules come from the user’s checkout once the project is trusted, an
     const before = await bench.claim(project, cold)
     expect(existsSync(join(before.workspace, 'libs/one/lib.txt'))).toBe(false)
     expect(before.notes.join()).toContain('submodules are left out')
-    await bench.projects.trust(project, true)
+    await bench.projects.list.trust(project, true)
     const after = await bench.claim(project, cold)
     expect(after.notes).toEqual([])
     expect(readFileSync(join(after.workspace, 'libs/one/lib.txt'), 'utf8')).toBe('library\n')
@@ -283,7 +283,7 @@ test('files kept in Git LFS have their content before anything is set up, also a
     const setup = ['cat x.bin > seen-by-setup.txt']
     const project = await bench.add(repository, { depth: 1, setup })
     await bench.pooled(project)
-    const [pooled] = bench.projects.poolOf(project).pooled
+    const [pooled] = bench.projects.list.poolOf(project).pooled
     const folder = pooled?.workspace.folder ?? ''
     expect(readFileSync(join(folder, 'seen-by-setup.txt'), 'utf8')).toBe('one\n')
     repository.commit({ 'x.bin': 'two\n' })
