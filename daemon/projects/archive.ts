@@ -1,12 +1,11 @@
 /**
  * Archiving a room of a project: its notebook with all outputs stays and can be read, its workspace is given back. What somebody put
- * into the workspace goes to `<state>/kept/<room>`, and so do commits of its branch, as a bundle that git fetches from.
+ * into the workspace goes to `<state>/kept/<room>`, and so do commits that were made there (kept-commits.ts).
  *
  * The row comes first, in one transaction: from then on nothing starts in the room and nobody edits it. Kernel, files and folder follow;
  * a daemon that dies in between goes on with them when it is back.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import type { NotebookId } from '../../protocol/ids.ts'
@@ -14,6 +13,7 @@ import { updateBinding } from '../rooms/room-record.ts'
 import { step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
 import { isWithin, leavingPlace } from './folders.ts'
+import { keepCommits } from './kept-commits.ts'
 import { BUNDLE } from './kept-files.ts'
 import type { Tier } from './tier.ts'
 import { readWorkspace, type Workspace } from './workspace-rows.ts'
@@ -128,24 +128,4 @@ async function clearArchived(
   const bundled = existsSync(workspace.folder) && (await keepCommits(context, workspace, kept))
   const files = await tier.clear(workspace.notebookId, workspace.folder, workspace.projectId, bundled)
   return files ?? (existsSync(kept) ? kept : null)
-}
-
-/**
- * Commits that were made in the room, on whatever branch, on none, or stashed, as a bundle. It builds on what the room started from,
- * and where that held uncommitted changes, which are in no other repository, on the commit beneath. false: there are none.
- */
-async function keepCommits(context: ProjectsContext, workspace: Workspace, kept: string): Promise<boolean> {
-  const { folder, base, detail } = workspace
-  if (base === null || !existsSync(join(folder, '.git'))) return false
-  const git = (args: readonly string[], answers: readonly number[] = []) =>
-    context.git.end(args, { cwd: folder, what: `the commits in ${folder} could not be kept`, answers })
-  const stash = await git(['rev-parse', '--verify', '--quiet', 'refs/stash'], [1])
-  const made = ['--branches', 'HEAD', ...(stash.code === 0 ? ['refs/stash'] : []), '--not', '--remotes', base]
-  if (Number((await git(['rev-list', '--count', ...made])).stdout) === 0) return false
-  if (detail.settings.include_uncommitted) made.splice(-1, 1, `${base}^@`)
-  await mkdir(kept, { recursive: true, mode: 0o700 })
-  const bundle = bundleOf(kept)
-  await git(['bundle', 'create', '--quiet', `${bundle}.new`, ...made])
-  await rename(`${bundle}.new`, bundle)
-  return true
 }

@@ -26,8 +26,13 @@ export interface ClaimParts {
 
 /** What only looks at the source: begun while other things of the claim are done. Failures are told to who waits for them. */
 interface Look {
-  readonly fetched: Promise<Fetched>
+  readonly fetched: Promise<Start>
   readonly uncommitted: Promise<number>
+}
+
+/** What a room starts from. `left`: folders that could not be taken along although everything uncommitted was wanted. */
+interface Start extends Fetched {
+  readonly left: readonly string[]
 }
 
 interface Got {
@@ -169,9 +174,9 @@ export class Claims {
   #look(project: Project, request: ClaimRequest, signal: AbortSignal): Look {
     const { steps } = this.#parts.context
     const fetched = this.#source(project, request, signal)
-    const uncommitted = fetched.then(({ commit }) =>
+    const uncommitted = fetched.then(({ commit, left }) =>
       request.settings.include_uncommitted
-        ? 0
+        ? left.length
         : steps.wait('uncommitted', () => project.uncommitted(commit, signal)),
     )
     for (const begun of [fetched, uncommitted]) begun.catch(() => {})
@@ -243,12 +248,12 @@ export class Claims {
   }
 
   /** The commit to be at; with uncommitted changes when they are wanted. */
-  async #source(project: Project, request: ClaimRequest, signal: AbortSignal): Promise<Fetched> {
+  async #source(project: Project, request: ClaimRequest, signal: AbortSignal): Promise<Start> {
     const { steps } = this.#parts.context
     const fetched = await steps.wait('fetch', () => project.fetch({ force: request.force_fetch, signal }))
-    if (!request.settings.include_uncommitted) return fetched
-    const commit = await steps.wait('snapshot', () => project.snapshot(fetched.commit, signal))
-    return { ...fetched, commit }
+    if (!request.settings.include_uncommitted) return { ...fetched, left: [] }
+    const snapshot = await steps.wait('snapshot', () => project.snapshot(fetched.commit, signal))
+    return { ...fetched, ...snapshot }
   }
 
   /** Brings it up to date, replaces a standby that was started from something else, and says how it is. */
@@ -257,7 +262,7 @@ export class Claims {
     const { steps } = context
     const { tier, look } = got
     const fetched = await look.fetched
-    if (got.how !== 'cold' && !(got.how === 'draft' && (await drafts.holdsFiles(tier)))) {
+    if (got.how !== 'cold' && !(got.how === 'draft' && (await drafts.holdsWork(tier)))) {
       const { base } = tier.workspace
       const changed = await refreshWorkspace(context, tier, fetched.commit, signal)
       if (base !== tier.workspace.base) await steps.wait('save', () => rooms.save(tier))
@@ -281,7 +286,7 @@ export class Claims {
       ...(fetched.stale === null ? {} : { stale: fetched.stale }),
       fetch_ms: fetched.ms,
       uncommitted,
-      notes,
+      notes: [...notes, ...fetched.left.map(notTaken)],
     }
   }
 
@@ -303,4 +308,8 @@ export class Claims {
       )
     })
   }
+}
+
+function notTaken(path: string): string {
+  return `${path} has a repository of its own and is not in the workspace; make it a submodule, or name it as data`
 }

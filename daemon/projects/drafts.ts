@@ -1,12 +1,14 @@
 /**
  * Drafts: rooms that were claimed and in which nothing has happened. A draft belongs to the client instance that claimed it, and is
- * leased: 15 minutes after its last peer left it goes back to the pool, or away. Files that somebody put into it keep it from being
- * given to another; they are kept when it goes.
+ * leased: 15 minutes after its last peer left it goes back to the pool, or away. Files that somebody put into it, and commits, keep it from
+ * being given to another; they are kept when it goes.
  */
 import { messageOf } from '../../protocol/errors.ts'
 import type { ClientInstance, NotebookId } from '../../protocol/ids.ts'
 import type { ClaimSettings } from '../../protocol/projects.ts'
 import type { ProjectsContext } from './context.ts'
+import { isWithin } from './folders.ts'
+import { isAsGiven } from './kept-commits.ts'
 import { userFiles } from './kept-files.ts'
 import type { Pool } from './pool.ts'
 import type { Project } from './project.ts'
@@ -24,6 +26,7 @@ export class Drafts {
   readonly #leases = new Map<NotebookId, () => void>()
   /** Rises whenever somebody comes to a draft: what was begun before because nobody was there is not gone on with. */
   readonly #turns = new WeakMap<TierRoom, number>()
+  #disposed = false
 
   constructor(context: ProjectsContext, tier: Tier, poolOf: (project: Project) => Pool) {
     this.#context = context
@@ -74,12 +77,17 @@ export class Drafts {
       tier.id,
       this.#context.clock.after(LEASE_MS, () => {
         this.#leases.delete(tier.id)
-        this.expire(tier).catch((error: unknown) => {
-          this.#context.log.warn(
-            { room: tier.id, reason: messageOf(error) },
-            'a draft could not be taken back',
-          )
-        })
+        this.expire(tier)
+          .catch((error: unknown) => {
+            this.#context.log.warn(
+              { room: tier.id, reason: messageOf(error) },
+              'a draft could not be taken back',
+            )
+          })
+          // Whatever it stayed for: another lease runs while nobody is in it.
+          .then(() => {
+            if (!this.#disposed) this.peersChanged(tier)
+          })
       }),
     )
     // Told to the store for who reads it; what counts is the timer, and drafts do not survive the process.
@@ -92,9 +100,10 @@ export class Drafts {
     this.#cancelLease(notebookId)
   }
 
-  /** Something lies in its workspace that is not the project's. */
-  async holdsFiles(tier: TierRoom): Promise<boolean> {
-    return (await userFiles(tier.workspace.folder)).length > 0
+  /** Its workspace is not as it was given: something lies in it that is not the project's, was taken away, or was committed. */
+  async holdsWork({ workspace }: TierRoom): Promise<boolean> {
+    if ((await userFiles(workspace.folder)).length > 0) return true
+    return !(await isAsGiven(this.#context, workspace))
   }
 
   /** The lease is over: back to the pool where there is room and it is as it was, else away. Does nothing when somebody came. */
@@ -130,6 +139,7 @@ export class Drafts {
   }
 
   dispose(): void {
+    this.#disposed = true
     for (const cancel of this.#leases.values()) cancel()
     this.#leases.clear()
   }
@@ -150,13 +160,22 @@ export class Drafts {
 
   #abandoned(tier: TierRoom): boolean {
     const { room, leaving } = tier
-    return !leaving && room.record.state === 'draft' && room.peers.size === 0 && !room.pending && !room.fault
+    if (leaving || room.record.state !== 'draft' || room.peers.size > 0 || room.pending || room.fault)
+      return false
+    return !this.#isUsed(tier.workspace.folder)
+  }
+
+  /** A notebook that lies in the workspace is open: it would lose its folder under its kernel. */
+  #isUsed(folder: string): boolean {
+    for (const { record, unused } of this.#context.rooms().resident.values())
+      if (record.path !== null && isWithin(folder, record.path) && !unused) return true
+    return false
   }
 
   async #reusable(tier: TierRoom): Promise<boolean> {
     const { settings } = tier.workspace.detail
     const plain = settings.kernel === undefined && !settings.include_uncommitted && !otherKernel(tier.room)
-    return plain && tier.workspace.base !== null && !(await this.holdsFiles(tier))
+    return plain && tier.workspace.base !== null && !(await this.holdsWork(tier))
   }
 }
 

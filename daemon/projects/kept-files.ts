@@ -5,7 +5,7 @@
  */
 import { type Dirent, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { copyFile, lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { NotebookId, type ProjectId } from '../../protocol/ids.ts'
 import { preparedAt, readTheirs } from './prepared.ts'
 
@@ -18,7 +18,7 @@ const LEFT_BEHIND: ReadonlySet<string> = new Set([
   'node_modules',
 ])
 
-/** Name of the file among them that holds commits (archive.ts). */
+/** Name of the files among them that hold commits (kept-commits.ts). */
 export const BUNDLE = 'branch.bundle'
 
 /** Paths relative to the workspace. */
@@ -63,7 +63,8 @@ export async function keepUserFiles(workspace: string, target: string): Promise<
   const paths = await userFiles(workspace)
   if (paths.length === 0) return null
   for (const path of paths) {
-    const to = join(target, path === BUNDLE ? `${BUNDLE}.file` : path)
+    // Commits have that name; of a submodule in its folder.
+    const to = join(target, basename(path) === BUNDLE ? `${path}.file` : path)
     await mkdir(dirname(to), { recursive: true, mode: 0o700 })
     await moveFile(join(workspace, path), to)
   }

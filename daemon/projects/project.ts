@@ -9,7 +9,7 @@ import { Backoff } from './backoff.ts'
 import { Breaker } from './breaker.ts'
 import type { ProjectsContext } from './context.ts'
 import { Cache } from './git/cache.ts'
-import { countUncommitted, snapshotUncommitted } from './git/uncommitted.ts'
+import { countUncommitted, type Snapshot, snapshotUncommitted } from './git/uncommitted.ts'
 import { Line } from './line.ts'
 import type { ProjectRecord } from './project-rows.ts'
 import {
@@ -150,9 +150,9 @@ export class Project {
   }
 
   /** The working copy as it is, as a commit. */
-  async snapshot(commit: string, signal?: AbortSignal): Promise<string> {
+  async snapshot(commit: string, signal?: AbortSignal): Promise<Snapshot> {
     const { source } = this.record
-    if (source.kind === 'remote') return commit
+    if (source.kind === 'remote') return { commit, left: [] }
     const look = { git: this.#context.git, cache: this.cache, source, commit, signal }
     return this.inCache(() => snapshotUncommitted(look), signal)
   }

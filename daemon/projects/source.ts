@@ -57,7 +57,8 @@ export async function localSource(git: Git, folder: string): Promise<NamedSource
     cwd: folder,
     what: `${folder} cannot be a project`,
   })
-  const [bareText, gitDir = ''] = told.trimEnd().split('\n')
+  // A path may hold line breaks, and end with a space.
+  const { bareText = '', gitDir = '' } = /^(?<bareText>\w+)\n(?<gitDir>[\s\S]*)\n$/.exec(told)?.groups ?? {}
   const bare = bareText === 'true'
   const top = bare
     ? gitDir
@@ -66,7 +67,7 @@ export async function localSource(git: Git, folder: string): Promise<NamedSource
           cwd: folder,
           what: `${folder} cannot be a project`,
         })
-      ).trimEnd()
+      ).replace(/\n$/, '')
   const real = await realpath(top)
   return {
     source: { kind: 'local', folder: real, gitDir: await realpath(gitDir), bare },

@@ -7,7 +7,9 @@
  * that fails puts memory back to what the store has.
  */
 import { randomUUID } from 'node:crypto'
-import { RoomdError } from '../../protocol/errors.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { messageOf, RoomdError } from '../../protocol/errors.ts'
 import { type ClientInstance, NotebookId, type ProjectId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import type { PoolSlot } from '../../protocol/projects.ts'
@@ -18,6 +20,7 @@ import type { Statement } from '../store/store.ts'
 import type { ProjectsContext } from './context.ts'
 import { removeWhole } from './folders.ts'
 import { branchOf } from './git/workspace.ts'
+import { headIsAt, keepCommits } from './kept-commits.ts'
 import { keepUserFiles, noteKept, readKept } from './kept-files.ts'
 import { Line } from './line.ts'
 import type { Project } from './project.ts'
@@ -307,13 +310,30 @@ export class Tier {
     keeping = false,
   ): Promise<string | null> {
     const { places, store, log } = this.#context
+    const commits = keeping || (await this.#keepCommits(notebookId))
     const files = await keepUserFiles(folder, places.kept(notebookId))
-    const kept = files ?? (keeping ? places.kept(notebookId) : null)
+    const kept = files ?? (commits ? places.kept(notebookId) : null)
     if (kept !== null) noteKept(kept, project)
     if (kept !== null) log.info({ room: notebookId, kept }, 'files of a user were kept')
     await removeWhole(folder)
     await store.write(this.#context.rooms().forgetRows(notebookId))
     return kept
+  }
+
+  /** Commits that its owner made in a draft before anything happened in its notebook. */
+  async #keepCommits(notebookId: NotebookId): Promise<boolean> {
+    const workspace = readWorkspace(this.#context.store, notebookId)
+    const { owner = null, branch = null, base = null, folder = '' } = workspace ?? {}
+    if (!workspace || owner === null || branch === null || base === null || !existsSync(folder)) return false
+    const plain = !existsSync(join(folder, '.git', 'modules')) && (await headIsAt(folder, branch, base))
+    if (plain) return false
+    try {
+      return await keepCommits(this.#context, workspace, this.#context.places.kept(notebookId))
+    } catch (error) {
+      // A repository that git cannot read has none that could be kept; its files are.
+      this.#context.log.warn({ room: notebookId, reason: messageOf(error) }, 'commits could not be kept')
+      return false
+    }
   }
 
   /** Files of users out of workspaces of a project that are gone. */

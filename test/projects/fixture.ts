@@ -67,6 +67,8 @@ export interface Bench {
   ): Promise<Claim>
   /** Makes a notebook as a client would. */
   create(wanted?: Wanted): Promise<{ room: Room; leave: () => void }>
+  /** Opens a notebook file. */
+  openFile(path: string): Promise<{ room: Room; leave: () => void }>
   /** Attaches a peer to the room. */
   attach(
     notebookId: string,
@@ -191,6 +193,9 @@ export async function withProjects(
     },
     async attach(notebookId, owner = 'client-one') {
       return open({ target: { notebook_id: NotebookId.parse(notebookId) }, mode: 'attach' }, owner)
+    },
+    async openFile(path) {
+      return open({ target: { path }, mode: 'open' }, 'client-one')
     },
     async create(wanted = {}) {
       return open({ target: { create: wanted }, mode: 'create' }, 'client-one')

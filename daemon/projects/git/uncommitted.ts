@@ -60,23 +60,31 @@ export async function countUncommitted(look: LocalLook): Promise<number> {
   })
 }
 
-/**
- * The working copy as a commit on top of its HEAD, in the cache only: what `--include-uncommitted` starts from. The commit itself
- * where there is nothing to take along.
- */
-export async function snapshotUncommitted(look: LocalLook): Promise<string> {
-  if (look.source.bare) return look.commit
+export interface Snapshot {
+  /** The commit itself where there was nothing to take along. */
+  readonly commit: string
+  /** Folders with a repository of their own that is no submodule: they are not taken along. */
+  readonly left: readonly string[]
+}
+
+/** The working copy as a commit on top of its HEAD, in the cache only: what `--include-uncommitted` starts from. */
+export async function snapshotUncommitted(look: LocalLook): Promise<Snapshot> {
+  const { source } = look
+  // A folder that is away has nothing to take along, as in `countUncommitted`.
+  if (source.bare || !existsSync(source.folder)) return { commit: look.commit, left: [] }
   return withIndex(look, async (env) => {
     const what = `the changes in ${look.source.folder} could not be taken along`
     // `add` would look into a submodule by the submodule's own configuration; which commit it is at is had without.
     const submodules = await submodulesOf(look, env)
-    const others = submodules.map((path) => `:(exclude,literal)${path}`)
+    // `add` would name their commit, which nobody could fetch, and fails where there is none yet.
+    const left = await nestedRepositories(look, env)
+    const others = [...submodules, ...left].map((path) => `:(exclude,literal)${path}`)
     await look.git.run(['add', '--all', '--', '.', ...others], { ...options(look, env), what })
     if (submodules.length > 0)
       await look.git.run(['update-index', '--remove', '--', ...submodules], { ...options(look, env), what })
     const tree = (await look.git.run(['write-tree'], { ...options(look, env), what })).trim()
     const before = await look.git.run(['rev-parse', `${look.commit}^{tree}`], { ...options(look, env), what })
-    if (tree === before.trim()) return look.commit
+    if (tree === before.trim()) return { commit: look.commit, left }
     const commit = await look.git.run(
       ['commit-tree', tree, '-p', look.commit, '-m', 'Uncommitted changes of the working copy'],
       {
@@ -87,8 +95,17 @@ export async function snapshotUncommitted(look: LocalLook): Promise<string> {
     const name = commit.trim()
     // Named by a ref, so that a workspace can fetch it.
     await look.git.run(['update-ref', 'refs/roomd/snapshot', name], { ...options(look, env), what })
-    return name
+    return { commit: name, left }
   })
+}
+
+/** They are the only folders that git lists as such. */
+async function nestedRepositories(look: LocalLook, env: Record<string, string>): Promise<string[]> {
+  const out = await look.git.run(['ls-files', '--others', '--exclude-standard', '-z'], {
+    ...options(look, env),
+    what: `${look.source.folder} could not be looked at`,
+  })
+  return out.split('\0').flatMap((path) => (path.endsWith('/') ? [path.slice(0, -1)] : []))
 }
 
 async function submodulesOf(look: LocalLook, env: Record<string, string>): Promise<string[]> {
