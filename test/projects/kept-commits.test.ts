@@ -42,7 +42,7 @@ test('a draft in which somebody only committed goes when its lease is over, and 
     const made = new Repository(claim.workspace).commit({ 'work.txt': 'done\n' }, 'work')
     bench.clock.advance(LEASE_MS)
     await until('it to be gone', () => bench.events.some((event) => event.type === 'draft_retired'))
-    const [kept] = bench.projects.keptOf(project.record.id)
+    const [kept] = bench.projects.tier.keptOf(project.record.id)
     repository.git('fetch', '--quiet', join(kept?.path ?? '', 'branch.bundle'), claim.branch)
     expect(repository.git('show', `${made}:work.txt`)).toBe('done\n')
   }))
@@ -64,7 +64,7 @@ test('a draft goes back to the pool as it was given, and not with files taken aw
       'all to be settled',
       () => !bench.states().includes('draft') && bench.workspaces().length === 3,
     )
-    await bench.projects.poolOf(project).settled()
+    await bench.projects.list.poolOf(project).settled()
     expect(existsSync(untouched.workspace)).toBe(true)
     expect(existsSync(removed.workspace) || existsSync(unstaged.workspace)).toBe(false)
   }))
