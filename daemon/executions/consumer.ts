@@ -17,14 +17,12 @@ import type { Blobs } from './blobs.ts'
 import type { RecordBook } from './book.ts'
 import { Change, wholeUnits } from './change.ts'
 import type { RoomComms } from './comms/room-comms.ts'
+import { DisplayIds } from './display-ids.ts'
 import { Intake, type IntakeItem } from './intake.ts'
 import type { Live } from './live.ts'
 import type { Display, Reply } from './messages.ts'
 import type { ExecutionLimits } from './options.ts'
 import { consumed } from './rows.ts'
-
-/** Display ids whose outputs are known without asking the store. */
-const KNOWN_DISPLAYS = 10_000
 
 /** Changes on their way to the disk at once while slices are full: the next is made while the writer works at those before. */
 const MOST_COMMITTING = 4
@@ -69,11 +67,12 @@ export class Consumer {
   /** It was time to take, but a change was on its way. */
   #missed = false
   #disposed = false
-  readonly #displays = new Map<string, Set<ExecutionId>>()
+  readonly #displays: DisplayIds
 
   constructor(port: ConsumerPort) {
     this.#port = port
     const { clock, limits, blobs, log } = port
+    this.#displays = new DisplayIds(port.book)
     this.#intake = new Intake({ clock, limits, blobs, log, take: () => this.#takeIfDue() })
   }
 
@@ -102,7 +101,7 @@ export class Consumer {
 
   /** The kernel is gone: display ids of its outputs mean nothing to the next. */
   forgetKernel(): void {
-    this.#displays.clear()
+    this.#displays.forget()
   }
 
   dispose(): void {
@@ -119,7 +118,7 @@ export class Consumer {
     this.#pushed = row?.consumed_seq ?? 0
     this.#told = this.#pushed
     this.#takenSeq = this.#pushed
-    this.#displays.clear()
+    this.#displays.forget()
   }
 
   /** Looks at what is due beside events: a question that a daemon before this one had not shown yet. */
@@ -323,7 +322,7 @@ export class Consumer {
             ? { output_type: 'display_data', ...shared }
             : { output_type: 'execute_result', ...shared, execution_count: told.count },
         )
-        if (displayId) this.#displayed(displayId).add(live.id)
+        if (displayId) this.#displays.shown(displayId, live.id)
         return all
       }
       case 'error': {
@@ -404,36 +403,12 @@ export class Consumer {
     if (displayId === undefined) return
     const { book, comms } = this.#port
     comms.updateDisplay(display)
-    let ids = this.#displays.get(displayId)
-    if (!ids) {
-      // Shown before this process began, or never.
-      ids = new Set(book.searchDisplay(kernel.id, displayId))
-      for (const live of book.open) ids.add(live.id)
-      this.#remember(displayId, ids)
-    }
+    const ids = this.#displays.executions(displayId, kernel.id)
     for (const id of ids) {
       const live = book.find(id)
       if (!live?.recorder.update(draft.change, display)) ids.delete(id)
       else draft.touched.add(live)
       if (live && !draft.touched.has(live)) book.release(live)
-    }
-  }
-
-  #displayed(displayId: string): Set<ExecutionId> {
-    let ids = this.#displays.get(displayId)
-    if (!ids) {
-      ids = new Set()
-      this.#remember(displayId, ids)
-    }
-    return ids
-  }
-
-  /** The oldest are forgotten: the store finds them again. */
-  #remember(displayId: string, ids: Set<ExecutionId>): void {
-    this.#displays.set(displayId, ids)
-    for (const oldest of this.#displays.keys()) {
-      if (this.#displays.size <= KNOWN_DISPLAYS) break
-      this.#displays.delete(oldest)
     }
   }
 }

@@ -2,15 +2,14 @@
  * The provider of kernels, of this machine and of gateways: finds kernelspecs, starts a kernel and its host, takes kernels over
  * after a daemon's death. Owns the set of running kernels and their rows. Row first, then process: whatever a daemon began is found by the next one.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { statSync } from 'node:fs'
-import { userInfo } from 'node:os'
 import type { Logger } from 'pino'
 import type { Clock } from '../../protocol/clock.ts'
 import type { GatewaySettings } from '../../protocol/config.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { type BootId, KernelId } from '../../protocol/ids.ts'
-import { GATEWAY_TOKEN, type HostLaunch, type RemoteLaunch } from '../../protocol/kernel-host.ts'
+import { GATEWAY_TOKEN, type HostLaunch } from '../../protocol/kernel-host.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import type { Places } from '../../protocol/places.ts'
 import { kernelFolder, lastLines } from '../kernel-host/folder.ts'
@@ -19,10 +18,11 @@ import type { Store } from '../store/store.ts'
 import { endUnknown, lookAtRow, removeKernelFiles } from './adoption.ts'
 import { captureLoginEnvironment, type Variables } from './environment.ts'
 import { GatewayLeftovers } from './gateway-leftovers.ts'
-import { type GatewaySpec, Gateways } from './gateways.ts'
+import { Gateways } from './gateways.ts'
 import { HostedKernel } from './host-client.ts'
+import { adoption, type Chosen, firstLaunch } from './host-launch.ts'
 import type { HostTarget } from './host-link.ts'
-import { type HostRecord, readHostRecord, readLaunch } from './host-records.ts'
+import { readHostRecord, readLaunch } from './host-records.ts'
 import { spawnHost } from './host-spawn.ts'
 import type { AdoptedKernel, GoneKernel, Kernel, KernelProvider, StartRequest } from './kernel.ts'
 import { kernelPlaces } from './kernel-places.ts'
@@ -59,12 +59,6 @@ const REACH_MS = 2_000
 export function createKernelProvider(options: KernelProviderOptions): KernelProvider {
   return new Kernels(options)
 }
-
-/** What is to be started: a spec of this machine, or one of a gateway. */
-type Chosen = { readonly name: string; readonly language: string } & (
-  | { readonly kind: 'local'; readonly spec: KernelSpec }
-  | { readonly kind: 'gateway'; readonly at: GatewaySpec }
-)
 
 class Kernels implements KernelProvider {
   readonly #options: KernelProviderOptions
@@ -205,36 +199,24 @@ class Kernels implements KernelProvider {
     const { store, places, clock } = this.#options
     const local = chosen.kind === 'local' ? chosen.spec : null
     const id = KernelId.parse(randomUUID())
-    const { folder, socket, ipc } = kernelPlaces(places, id)
-    const files = kernelFolder(folder)
+    const { folder } = kernelPlaces(places, id)
     const own = { ...local?.env, ...request.env }
-    const environment = fingerprint({ ...(await this.#environment), ...own })
-    const launch: HostLaunch = {
-      kernel_id: id,
-      nonce: randomUUID(),
-      socket,
-      ipc_dir: process.platform === 'win32' ? '' : ipc,
-      argv: local
-        ? [request.interpreter ?? local.argv[0] ?? '', ...local.argv.slice(1)].map((argument) =>
-            argument.replaceAll('{connection_file}', files.connection),
-          )
-        : [],
-      cwd: request.cwd,
-      interrupt_mode: local?.interruptMode ?? 'message',
-      transport: this.#options.transport ?? (process.platform === 'win32' ? 'tcp' : 'ipc'),
-      spec: chosen.name,
+    const environment = { ...(await this.#environment), ...own }
+    const launch = firstLaunch({
+      places,
+      id,
+      chosen,
+      request,
       environment,
-      orphan_grace_ms: request.orphanGraceMs,
-      first_seq: 1,
-      ...(chosen.kind === 'gateway' ? { remote: remoteLaunch(chosen.at, request) } : {}),
-    }
+      transport: this.#options.transport,
+    })
     const row: KernelRow = {
       kernelId: id,
       notebookId: request.notebookId,
       name: chosen.name,
       language: chosen.language,
       nonce: launch.nonce,
-      socket,
+      socket: launch.socket,
       hostPid: null,
       pid: null,
       pidStarted: null,
@@ -372,37 +354,7 @@ class Kernels implements KernelProvider {
   }
 }
 
-/** Tells environments apart without telling what is in them. */
-function fingerprint(env: Variables): string {
-  const sorted = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))
-  return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, 16)
-}
-
 function throwIfCalledOff(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true)
     throw new RoomdError('kernel_start_failed', `the kernel's start was called off: ${String(signal.reason)}`)
-}
-
-/** How a new host takes over what the record tells of; null: there was nothing yet to take over. */
-function adoption(launch: HostLaunch, record: HostRecord): Pick<HostLaunch, 'adopt' | 'remote'> | null {
-  const { kernel, remote } = record
-  if (launch.remote !== undefined) {
-    if (remote === undefined || remote.kernel_id === null) return null
-    return { remote: { ...launch.remote, kernel_id: remote.kernel_id, kernel_session: remote.session } }
-  }
-  return kernel === null ? null : { adopt: { pid: kernel.pid, pid_started: kernel.started } }
-}
-
-function remoteLaunch({ settings, spec }: GatewaySpec, { env }: StartRequest): RemoteLaunch {
-  const passed = Object.entries(env ?? {}).filter(([name]) => name.startsWith('KERNEL_'))
-  return {
-    gateway: settings.name,
-    url: settings.url,
-    token_env: settings.token_env ?? null,
-    spec: spec.name,
-    // What Enterprise Gateway wants to know, as Jupyter's own client tells it; other servers take no notice.
-    env: { KERNEL_USERNAME: userInfo().username, ...Object.fromEntries(passed) },
-    kernel_id: null,
-    kernel_session: null,
-  }
 }
