@@ -136,6 +136,11 @@ export const TransientEvent = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('cells'),
     doc_seq: z.number().int(),
+    /**
+     * Several updates that were accepted together, of which `doc_seq` is the last: how many of `changes` each of them made. Only for
+     * connections that named the feature `EDITS_TOGETHER`; others are told each on its own.
+     */
+    parts: z.array(z.number().int().positive()).min(2).optional(),
     /** Label of who edited. */
     by: z.string(),
     delta: CellsDelta,
@@ -153,6 +158,8 @@ export const TransientEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('gap'), from: z.number().int(), to: z.number().int(), reason: z.string() }),
 ])
 export type TransientEvent = z.output<typeof TransientEvent>
+/** Feature of a connection whose client reads `parts`. */
+export const EDITS_TOGETHER = 'edits_together'
 
 export type RoomEvent = DurableEvent | TransientEvent
 

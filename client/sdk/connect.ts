@@ -1,6 +1,7 @@
 /** The way in: settings to a client that is connected. */
 import { type Clock, systemClock } from '../../protocol/clock.ts'
 import { parseOutside } from '../../protocol/errors.ts'
+import { EDITS_TOGETHER } from '../../protocol/events.ts'
 import { ClientInstance } from '../../protocol/ids.ts'
 import type { PeerKind } from '../../protocol/notebook.ts'
 import { DAEMON_EVENTS } from '../../protocol/projects.ts'
@@ -67,7 +68,7 @@ export async function connect(options: ConnectOptions = {}): Promise<Client> {
       client: { name, version: options.version ?? VERSION, pid: dialer.pid },
       label: options.label ?? name,
       kind: options.kind ?? (options.url === undefined ? 'editor' : 'remote'),
-      features: [DAEMON_EVENTS],
+      features: [DAEMON_EVENTS, EDITS_TOGETHER],
       ...(options.token === undefined ? {} : { token: options.token }),
     },
     clock: options.clock ?? systemClock,

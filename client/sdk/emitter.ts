@@ -26,6 +26,11 @@ export class Emitter<Events extends object> {
     return remove
   }
 
+  /** Whether anybody would be told. */
+  protected listens(name: keyof Events): boolean {
+    return (this.#listeners.get(name)?.size ?? 0) > 0
+  }
+
   /** For the owner of the events. */
   emit<Name extends keyof Events>(name: Name, value: Events[Name]): void {
     const listeners = this.#listeners.get(name)

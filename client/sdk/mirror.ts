@@ -146,7 +146,7 @@ export class Mirror {
       case 'cells': {
         if (this.#blind) return 'applied'
         if (event.doc_seq <= this.docSeq) return 'repeated'
-        if (event.doc_seq !== this.docSeq + 1) return 'missed'
+        if (event.doc_seq !== this.docSeq + (event.parts?.length ?? 1)) return 'missed'
         try {
           this.#cells.apply(event.delta, event.changes)
         } catch (error) {

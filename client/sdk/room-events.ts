@@ -50,3 +50,20 @@ export function readEvent(payload: Uint8Array): ReadEvent {
   }
   return { kind: 'known', envelope: EventEnvelope.parse(value) }
 }
+
+/** A `cells` event of several edits as one event for each, in order; any other as it is. */
+export function* eachEdit(envelope: EventEnvelope): Generator<EventEnvelope> {
+  const { event } = envelope
+  if (event.type !== 'cells' || !event.parts) {
+    yield envelope
+    return
+  }
+  const { parts, ...rest } = event
+  let docSeq = event.doc_seq - parts.length
+  let at = 0
+  for (const count of parts) {
+    const changes = event.changes.slice(at, at + count)
+    at += count
+    yield { ...envelope, event: { ...rest, doc_seq: ++docSeq, changes } }
+  }
+}

@@ -9,6 +9,7 @@ import { type Open, type Opened, Projection } from '../../protocol/channels.ts'
 import type { Clock } from '../../protocol/clock.ts'
 import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
+import type { EventEnvelope } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
 import type { MethodParams, MethodResult, RoomMethod } from '../../protocol/methods.ts'
@@ -26,7 +27,7 @@ import type { Channel, Link } from './link.ts'
 import { Mirror, type Verdict } from './mirror.ts'
 import type { MutationIds } from './mutation-ids.ts'
 import { OwnPresence } from './own-presence.ts'
-import { type Resumed, type RoomEvents, readEvent } from './room-events.ts'
+import { eachEdit, type Resumed, type RoomEvents, readEvent } from './room-events.ts'
 import { RoomState } from './room-state.ts'
 
 export interface SessionOptions {
@@ -284,12 +285,23 @@ export class RoomSession extends Emitter<RoomEvents> {
     if (this.#fits(verdict) || verdict === 'repeated') return
     this.state.event(event)
     this.comms.event(event)
-    this.emit('event', envelope)
-    // The event is of the type it is told under; the compiler cannot pair the two.
-    this.emit(event.type, event as never)
+    if (event.type === 'cells' && event.parts) this.#tellApart(envelope)
+    else this.#tell(envelope)
     if (event.type === 'gap') this.#document?.resync()
     if (event.type === 'execution_finished') this.#settle()
     this.#completed()
+  }
+
+  #tell(envelope: EventEnvelope): void {
+    this.emit('event', envelope)
+    // The event is of the type it is told under; the compiler cannot pair the two.
+    this.emit(envelope.event.type, envelope.event as never)
+  }
+
+  /** Whoever listens is told of each edit by its number, however many came in one frame. */
+  #tellApart(envelope: EventEnvelope): void {
+    if (!this.listens('event') && !this.listens('cells')) return
+    for (const one of eachEdit(envelope)) this.#tell(one)
   }
 
   /** Starts over with a new channel when something is missing. Returns whether it did. */

@@ -66,6 +66,17 @@ export function cellChanges(
   return [...changes.values()]
 }
 
+/** The changes of operations that set texts, each once, and did nothing else; null: they did more. */
+export function textChanges({ texts, more }: Performed): CellChange[] | null {
+  if (more) return null
+  const changes: CellChange[] = []
+  for (const [cell, source] of texts) {
+    if (source === null) return null
+    changes.push({ cell_id: idOf(cell), source })
+  }
+  return changes
+}
+
 function textDelta(event: Event): TextDelta {
   const delta: TextDelta = []
   for (const step of event.changes.delta) {

@@ -23,7 +23,7 @@ import type {
   RoomDocument,
 } from '../rooms/parts.ts'
 import { CellList } from './cell-list.ts'
-import { cellAround, cellChanges, cellsDelta, type Event, stepDelta } from './changes.ts'
+import { cellAround, cellChanges, cellsDelta, type Event, stepDelta, textChanges } from './changes.ts'
 import { separateDuplicates } from './duplicates.ts'
 import { checkHistory } from './foreign-history.ts'
 import {
@@ -33,7 +33,6 @@ import {
   checkCell,
   checkMeta,
   defineRoots,
-  idOf,
   makeCell,
   makeMap,
   metaOf,
@@ -360,14 +359,18 @@ export class NotebookDocument implements RoomDocument {
       return { ok: false, error }
     }
     const { texts } = this.#performed
-    const before = texts.size
-    this.#perform(transaction, operations, cellIds)
-    const set = [...texts].slice(before)
-    return {
-      ok: true,
-      cellIds,
-      texts: set.flatMap(([cell, source]) => (source ? [{ cell_id: idOf(cell), source }] : [])),
+    const fresh = new Map<CellId, CellMap>()
+    for (const id of cellIds) {
+      const cell = this.#cells.find(id)
+      if (cell && !texts.has(cell)) fresh.set(id, cell)
     }
+    this.#perform(transaction, operations, cellIds)
+    const changes: CellChange[] = []
+    for (const [id, cell] of fresh) {
+      const source = texts.get(cell)
+      if (source) changes.push({ cell_id: id, source })
+    }
+    return { ok: true, cellIds, texts: changes }
   }
 
   /** Runs one transaction and tells what it changed. Whatever `run` throws leaves the document as it was. */
@@ -404,6 +407,13 @@ export class NotebookDocument implements RoomDocument {
     const cells = cellsOf(doc)
     cells.observeDeep((told) => {
       if (this.#failed) return
+      const known = this.#remote ? null : textChanges(this.#performed)
+      if (known) {
+        // Nothing has to be asked of Yjs, which may have to walk each text to tell.
+        for (const cell of this.#performed.texts.keys()) this.#views.delete(cell)
+        this.#seen.changes = known
+        return
+      }
       const events = told as Event[]
       for (const event of events) {
         const cell = cellAround(event.target, cells)

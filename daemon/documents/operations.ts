@@ -116,10 +116,12 @@ export interface Performed {
   readonly steps: ListStep[]
   /** How texts that were there before differ. null: changed more than once, so that Yjs has to tell. */
   readonly texts: Map<CellMap, TextDelta | null>
+  /** They did anything but set texts. */
+  more: boolean
 }
 
 export function nothingPerformed(): Performed {
-  return { steps: [], texts: new Map() }
+  return { steps: [], texts: new Map(), more: false }
 }
 
 /**
@@ -135,6 +137,7 @@ export function perform(
   performed: Performed,
 ): void {
   const { steps, texts } = performed
+  if (operation.op !== 'set_source') performed.more = true
   const indexAfter = (after: CellId | null): number => (after === null ? 0 : cells.indexOf(after) + 1)
   if (operation.op === 'create_cell') {
     const { after_cell_id, cell_type, metadata, source } = operation

@@ -30,8 +30,8 @@ export class CommitLine {
     return this.#entries.length
   }
 
-  /** Writes a unit; `committed` runs in line after its commit, then the promise resolves. */
-  submit(unit: WriteUnit, committed: () => void): Promise<void> {
+  /** Writes a unit; `committed` runs in line after its commit, then the promise resolves. `early`: see Store.write. */
+  submit(unit: WriteUnit, committed: () => void, early = false): Promise<void> {
     if (this.#fault) return Promise.reject(this.#fault)
     return new Promise((resolve, reject) => {
       const entry: Entry = {
@@ -43,7 +43,7 @@ export class CommitLine {
         fail: reject,
       }
       this.#entries.push(entry)
-      this.#store.write(unit).then(
+      this.#store.write(unit, early).then(
         () => {
           entry.ready = true
           this.#drain()

@@ -15,6 +15,12 @@ import type { Mutation } from './mutations.ts'
 import type { RoomDocument } from './parts.ts'
 import type { WholeChange } from './whole-change.ts'
 
+/**
+ * So many are made as one; what comes behind them in the same turn is made while they are committed. So a client that sends its next
+ * edits when it is answered never waits for all of its last ones.
+ */
+const MOST_TOGETHER = 32
+
 export interface WantedEdit {
   /** Label of who makes it. */
   readonly by: string
@@ -63,11 +69,12 @@ export class EditBatch {
       for (const operation of edit.operations)
         if (operation.op === 'set_source') this.#cells.add(operation.cell_id)
       if (!joins) this.flush()
+      else if (this.#waiting.length >= MOST_TOGETHER) this.flush(true)
     })
   }
 
-  /** Makes and hands over what waits. */
-  flush(): void {
+  /** Makes and hands over what waits. `early`: more of the same is likely to come in this turn. */
+  flush(early = false): void {
     const [first] = this.#waiting
     if (!first) return
     const edits = this.#take()
@@ -95,7 +102,7 @@ export class EditBatch {
         mutation ? [{ mutation, value: answer }] : [],
       )
       const document = change && { change, by: first.by, ...(alone ? {} : { parts }) }
-      room.commit({ statements: [], results, ...(document ? { document } : {}) }).then(
+      room.commit({ statements: [], results, early, ...(document ? { document } : {}) }).then(
         () => {
           for (const { edit, answer } of done) edit.resolve(answer)
         },

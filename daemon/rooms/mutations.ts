@@ -43,7 +43,15 @@ interface Instance {
 interface StoredResult {
   ok: boolean
   value?: unknown
+  /** Of mutations that came together, in the order of their ids. */
+  values?: unknown[]
   error?: unknown
+}
+
+/** What a mutation is answered with. */
+export interface MutationResult {
+  readonly mutation: Mutation
+  readonly value: unknown
 }
 
 export class Mutations {
@@ -125,6 +133,27 @@ export class Mutations {
     return this.#rows(mutation, encode({ ok: true, value }))
   }
 
+  /** The same for mutations that have one effect together. Those of one client whose ids follow on share a row. */
+  resultRowsOf(results: readonly MutationResult[]): Statement[] {
+    const [only] = results
+    if (only && results.length === 1) return this.resultRows(only.mutation, only.value)
+    const rows: Statement[] = []
+    const clients = new Set<ClientInstance>()
+    for (const run of runsOf(results)) {
+      const [first] = run
+      if (!first) continue
+      const { mutation, value } = first
+      clients.add(mutation.clientInstance)
+      if (run.length === 1) rows.push(this.#row(mutation, null, encode({ ok: true, value })))
+      else {
+        const values = run.map((result) => result.value)
+        rows.push(this.#row(mutation, mutation.id + run.length - 1, encode({ ok: true, values })))
+      }
+    }
+    for (const client of clients) rows.push(...this.forgettingRows(client))
+    return rows
+  }
+
   /** Marks a mutation as begun, durably, before an effect that is no transaction. */
   async begin(mutation: Mutation): Promise<void> {
     if (mutation.begunAt !== null) return
@@ -146,7 +175,8 @@ export class Mutations {
     await this.#store.write([
       {
         sql: `INSERT INTO instances (client_instance, watermark, seen_at)
-              SELECT client_instance, max(mutation_id) + 1, max(at) FROM mutations WHERE at < ? GROUP BY client_instance
+              SELECT client_instance, max(coalesce(last_id, mutation_id)) + 1, max(at)
+              FROM mutations WHERE at < ? GROUP BY client_instance
               ON CONFLICT (client_instance) DO UPDATE SET watermark = max(watermark, excluded.watermark)`,
         values: [before],
       },
@@ -164,12 +194,19 @@ export class Mutations {
     }
     // Every id that has a row came through here, or was there when the instance was read.
     if (id > instance.newest) return { kind: 'new' }
-    const row = this.#store.get<{ method: string; result: Uint8Array | null; at: number }>(
-      'SELECT method, result, at FROM mutations WHERE client_instance = ? AND mutation_id = ?',
+    const row = this.#store.get<{
+      first: number
+      last: number
+      method: string
+      result: Uint8Array | null
+      at: number
+    }>(
+      `SELECT mutation_id AS first, coalesce(last_id, mutation_id) AS last, method, result, at FROM mutations
+       WHERE client_instance = ? AND mutation_id <= ? ORDER BY mutation_id DESC LIMIT 1`,
       clientInstance,
       id,
     )
-    if (!row) return { kind: 'new' }
+    if (!row || row.last < id) return { kind: 'new' }
     if (row.method !== method) {
       throw new RoomdError(
         'conflict',
@@ -179,21 +216,25 @@ export class Mutations {
     if (row.result === null) return { kind: 'begun', at: row.at }
     const stored = decode(row.result) as StoredResult
     return stored.ok
-      ? { kind: 'result', value: stored.value }
+      ? { kind: 'result', value: stored.values ? stored.values[id - row.first] : stored.value }
       : { kind: 'error', error: RoomdError.fromWire(WireError.parse(stored.error)) }
   }
 
   #rows(mutation: Mutation, result: Uint8Array | null): Statement[] {
-    const now = this.#clock.now()
-    return [
-      {
-        sql: `INSERT INTO mutations (client_instance, mutation_id, method, notebook_id, result, at)
-              VALUES (?, ?, ?, ?, ?, ?)
-              ON CONFLICT (client_instance, mutation_id) DO UPDATE SET result = excluded.result`,
-        values: [mutation.clientInstance, mutation.id, mutation.method, mutation.notebookId, result, now],
-      },
-      ...this.forgettingRows(mutation.clientInstance),
-    ]
+    return [this.#row(mutation, null, result), ...this.forgettingRows(mutation.clientInstance)]
+  }
+
+  #row(
+    { clientInstance, id, method, notebookId }: Mutation,
+    last: number | null,
+    result: Uint8Array | null,
+  ): Statement {
+    return {
+      sql: `INSERT INTO mutations (client_instance, mutation_id, last_id, method, notebook_id, result, at)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (client_instance, mutation_id) DO UPDATE SET result = excluded.result`,
+      values: [clientInstance, id, last, method, notebookId, result, this.#clock.now()],
+    }
   }
 
   /** Rows that forget what the client has settled: none until it is worth it. They belong into the unit of some effect. */
@@ -210,8 +251,9 @@ export class Mutations {
         values: [clientInstance, instance.watermark, this.#clock.now()],
       },
       {
-        sql: 'DELETE FROM mutations WHERE client_instance = ? AND mutation_id < ?',
-        values: [clientInstance, instance.watermark],
+        sql: `DELETE FROM mutations
+              WHERE client_instance = ? AND mutation_id < ? AND coalesce(last_id, mutation_id) < ?`,
+        values: [clientInstance, instance.watermark, instance.watermark],
       },
     ]
   }
@@ -223,8 +265,9 @@ export class Mutations {
       'SELECT activation_generation, watermark FROM instances WHERE client_instance = ?',
       clientInstance,
     )
-    const newest = this.#store.get<{ newest: number | null }>(
-      'SELECT max(mutation_id) AS newest FROM mutations WHERE client_instance = ?',
+    const newest = this.#store.get<{ newest: number }>(
+      `SELECT coalesce(last_id, mutation_id) AS newest FROM mutations
+       WHERE client_instance = ? ORDER BY mutation_id DESC LIMIT 1`,
       clientInstance,
     )
     const watermark = row?.watermark ?? 0
@@ -237,4 +280,36 @@ export class Mutations {
     this.#instances.set(clientInstance, instance)
     return instance
   }
+}
+
+/** Results whose mutations are of one client, method and room, and have ids that follow on. Ids are not repeated. */
+function runsOf(results: readonly MutationResult[]): MutationResult[][] {
+  const sorted = [...results].sort(
+    (a, b) => compare(a.mutation.clientInstance, b.mutation.clientInstance) || a.mutation.id - b.mutation.id,
+  )
+  const runs: MutationResult[][] = []
+  let before: Mutation | null = null
+  for (const result of sorted) {
+    const { mutation } = result
+    if (before && follows(before, mutation)) runs.at(-1)?.push(result)
+    else runs.push([result])
+    before = mutation
+  }
+  return runs
+}
+
+/** One that was begun has a row of its own already. */
+function follows(a: Mutation, b: Mutation): boolean {
+  return (
+    a.id + 1 === b.id &&
+    a.clientInstance === b.clientInstance &&
+    a.method === b.method &&
+    a.notebookId === b.notebookId &&
+    a.begunAt === null &&
+    b.begunAt === null
+  )
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }

@@ -8,6 +8,7 @@ import type { TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import type { Peer } from './peer.ts'
 import { Presence } from './presence.ts'
+import type { EditFrames } from './whole-change.ts'
 
 /** Rooms with more peers than this tell joins and leaves at most every TELL_MS. */
 const MANY = 32
@@ -63,9 +64,12 @@ export class RoomPeers {
   }
 
   /** Edits in the terms that each peer follows: the projection's, Yjs's, or both. */
-  deliverEdits(edit: { readonly cells: readonly Uint8Array[]; readonly update: Uint8Array }): void {
+  deliverEdits(edit: EditFrames): void {
     for (const peer of this.#peers) {
-      if (peer.projection) for (const cells of edit.cells) peer.deliver(FrameType.EVENT, cells)
+      if (peer.projection) {
+        if (peer.identity.editsTogether) peer.deliver(FrameType.EVENT, edit.together)
+        else for (const cells of edit.apart) peer.deliver(FrameType.EVENT, cells)
+      }
       if (peer.followsDocument) peer.deliver(FrameType.DOC, edit.update)
     }
   }

@@ -38,7 +38,7 @@ import { listingOf, readinessOf, summaryOf } from './room-summary.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
 import type { PeerChannel, PeerIdentity, RequestContext } from './seam.ts'
 import { mustTakeEdits } from './source-states.ts'
-import { editFrames, isWork, measureCommitted, type WholeChange, workOf } from './whole-change.ts'
+import { EditFrames, isWork, measureCommitted, type WholeChange, workOf } from './whole-change.ts'
 
 /** How often a room whose commit failed tries to write again. */
 export const WRITE_RETRY_MS = 3_000
@@ -242,9 +242,7 @@ export class Room implements RoomPort {
     record.commit_seq++
     record.event_seq = this.events.last
     record.touched_at = at
-    const results = (change.results ?? []).flatMap(({ mutation, value }) =>
-      this.surroundings.mutations.resultRows(mutation, value),
-    )
+    const results = change.results ? this.surroundings.mutations.resultRowsOf(change.results) : []
     const unit = [
       ...graduation,
       advance(record),
@@ -253,9 +251,9 @@ export class Room implements RoomPort {
       ...numbered.statements,
       ...results,
     ]
-    const edited = change.document && editFrames(change.document, record.doc_seq, at)
+    const edited = change.document && new EditFrames(change.document, record.doc_seq, at)
     const first = this.events.last - numbered.frames.length
-    return this.#line.submit(unit, () => {
+    const committed = (): void => {
       if (edited) this.peers.deliverEdits(edited)
       measureCommitted(change)
       numbered.frames.forEach((frame, i) => {
@@ -267,7 +265,8 @@ export class Room implements RoomPort {
       this.slot.consider()
       this.source.changed(edited !== undefined, change.events ?? [])
       this.#tellReadiness()
-    })
+    }
+    return this.#line.submit(unit, committed, change.early)
   }
 
   /** Resolves behind everything pending now, so that an answer never shows what is not committed. */

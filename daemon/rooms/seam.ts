@@ -20,6 +20,8 @@ export interface PeerIdentity {
   readonly scope: Scope
   /** The only rooms its token reaches; absent or null: all. */
   readonly rooms?: ReadonlySet<NotebookId> | null
+  /** Its client reads events that tell of several edits at once. */
+  readonly editsTogether?: boolean
 }
 
 /** An attached channel as a room sees it. Implemented by server/channel.ts. */

@@ -4,7 +4,7 @@ import type { CellChange, TransientEvent } from '../../protocol/events.ts'
 import { measures } from '../measures.ts'
 import { writeUpdate } from './document-sync.ts'
 import type { FirstWork } from './graduation.ts'
-import type { Mutation } from './mutations.ts'
+import type { Mutation, MutationResult } from './mutations.ts'
 import type { DocumentChange, RoomChange } from './parts.ts'
 
 /** A document change as the room numbers and tells it. */
@@ -18,7 +18,9 @@ export interface RoomEdit {
 /** A change with what the room itself adds to it. */
 export interface WholeChange extends RoomChange {
   readonly document?: RoomEdit
-  readonly results?: readonly { readonly mutation: Mutation; readonly value: unknown }[]
+  readonly results?: readonly MutationResult[]
+  /** More changes of the same kind come in this turn: its commit is begun before they are made. */
+  readonly early?: boolean
   /** Code that this change queues and that belongs to no cell. */
   readonly code?: string
 }
@@ -47,29 +49,60 @@ export function workOf(change: WholeChange): FirstWork {
   return { document: change.document?.change ?? null, code: change.code ?? null }
 }
 
-/** The frames that tell edits: one each in the projection's terms, and one Yjs update. `docSeq`: of the last. */
-export function editFrames(
-  { change, by, parts }: RoomEdit,
-  docSeq: number,
-  at: number,
-): { cells: Uint8Array[]; update: Uint8Array } {
-  const cells = (seq: number, told: Pick<DocumentChange, 'delta' | 'changes' | 'metadata'>): Uint8Array => {
+/** Frames that tell edits, each made once, when the first peer that follows in its terms is told. */
+export class EditFrames {
+  readonly #edit: RoomEdit
+  readonly #docSeq: number
+  readonly #at: number
+  #together: Uint8Array | null = null
+  #apart: readonly Uint8Array[] | null = null
+  #update: Uint8Array | null = null
+
+  /** `docSeq`: of the last of the edits. */
+  constructor(edit: RoomEdit, docSeq: number, at: number) {
+    this.#edit = edit
+    this.#docSeq = docSeq
+    this.#at = at
+  }
+
+  /** In the projection's terms, one event for all. */
+  get together(): Uint8Array {
+    this.#together ??= this.#cells(this.#docSeq, this.#edit.change, this.#edit.parts)
+    return this.#together
+  }
+
+  /** The same, an event for each. */
+  get apart(): readonly Uint8Array[] {
+    const { parts } = this.#edit
+    if (!parts || parts.length < 2) return [this.together]
+    const first = this.#docSeq - parts.length + 1
+    this.#apart ??= parts.map((changes, index) => this.#cells(first + index, { delta: [], changes }))
+    return this.#apart
+  }
+
+  /** For peers that follow the Yjs document. */
+  get update(): Uint8Array {
+    this.#update ??= writeUpdate(this.#edit.change.update)
+    return this.#update
+  }
+
+  #cells(
+    seq: number,
+    told: Pick<DocumentChange, 'delta' | 'changes' | 'metadata'>,
+    parts?: RoomEdit['parts'],
+  ): Uint8Array {
     const { delta, changes, metadata } = told
+    const several = parts && parts.length > 1
     const event: TransientEvent = {
       type: 'cells',
       doc_seq: seq,
-      by,
+      by: this.#edit.by,
+      ...(several ? { parts: parts.map((part) => part.length) } : {}),
       delta: [...delta],
-      changes: [...changes],
+      // In the order of the parts: Yjs tells them in its own.
+      changes: several ? parts.flat() : [...changes],
       ...(metadata ? { metadata } : {}),
     }
-    return encode({ at, event })
-  }
-  const first = docSeq - (parts?.length ?? 1) + 1
-  return {
-    cells: parts
-      ? parts.map((changes, index) => cells(first + index, { delta: [], changes }))
-      : [cells(docSeq, change)],
-    update: writeUpdate(change.update),
+    return encode({ at: this.#at, event })
   }
 }

@@ -8,6 +8,7 @@ import { type GoAway, Hello, type Welcome } from '../../protocol/channels.ts'
 import type { Clock } from '../../protocol/clock.ts'
 import { encode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
+import { EDITS_TOGETHER } from '../../protocol/events.ts'
 import { FrameType, frameRules, INITIAL_CREDIT, MAX_FRAME_PAYLOAD } from '../../protocol/frames.ts'
 import { DAEMON_EVENTS, type DaemonEvent } from '../../protocol/projects.ts'
 import type { Scope } from '../../protocol/scopes.ts'
@@ -190,7 +191,7 @@ export class Server {
       started_at: daemon.startedAt,
       version: VERSION,
       api_version: API_VERSION,
-      features: [DAEMON_EVENTS],
+      features: [DAEMON_EVENTS, EDITS_TOGETHER],
       limits: {
         frame_payload: MAX_FRAME_PAYLOAD,
         credit: INITIAL_CREDIT,
@@ -214,6 +215,7 @@ export class Server {
       kind: hello.kind,
       scope,
       rooms: rooms ?? null,
+      editsTogether: hello.features.includes(EDITS_TOGETHER),
     }
   }
 

@@ -517,4 +517,9 @@ export const migrations: readonly string[] = [
   CREATE INDEX executions_open ON executions (notebook_id, queue_seq)
   WHERE status IN ('queued', 'running', 'waiting_for_input');
   `,
+  `
+  -- Mutations mutation_id..last_id that came together: result is MessagePack {ok, values}, one value each. NULL: one mutation.
+  -- Rows of one client instance never overlap.
+  ALTER TABLE mutations ADD COLUMN last_id INTEGER;
+  `,
 ]

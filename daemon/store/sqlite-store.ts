@@ -57,6 +57,8 @@ export class SqliteStore implements ProcedureStore {
   #head = 0
   /** Number of the first unit in `#waiting`. */
   #first = 0
+  /** Units with numbers below it are with the writer, or settled. */
+  #handedOver = 0
   /** The first unit of each commit under way, and when it was handed over. */
   readonly #flushedAt: { readonly unit: number; readonly at: number }[] = []
   #barriers: { readonly upTo: number; readonly resolve: () => void }[] = []
@@ -96,13 +98,14 @@ export class SqliteStore implements ProcedureStore {
     return this.#read(() => this.#prepared(sql).get(...values)) as Row | undefined
   }
 
-  write(unit: WriteUnit): Promise<void> {
+  write(unit: WriteUnit, early = false): Promise<void> {
     const refused = this.#refusal()
     if (refused) return Promise.reject(refused)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve: () => resolve(), reject })
       this.#queue(unit)
       this.#flushSoon()
+      if (early && this.#handedOver === this.#first + this.#head) this.#handOver()
     })
   }
 
@@ -244,11 +247,16 @@ export class SqliteStore implements ProcedureStore {
 
   #flush(): void {
     this.#flushing = false
+    this.#handOver()
+  }
+
+  #handOver(): void {
     if (this.#port === null) return
     this.#closeUnits()
     if (this.#outbox.length === 0) return
     const outbox = this.#outbox
     this.#outbox = []
+    this.#handedOver = this.#first + this.#waiting.length
     for (const work of outbox)
       this.#port.postMessage(work, work.kind === 'units' ? [work.blobs.buffer as ArrayBuffer] : [])
     this.#ring()
@@ -369,6 +377,7 @@ export class SqliteStore implements ProcedureStore {
     this.#blobs = []
     this.#blobBytes = 0
     this.#queued = 0
+    this.#handedOver = this.#first + this.#waiting.length
     this.#crashes++
     if (this.#crashes >= MOST_CRASHES) {
       this.#state = 'read_only'

@@ -2,7 +2,7 @@
  * The contract of the store: one SQLite database, one writer (a worker thread), readers on the main thread.
  *
  * A `WriteUnit` is all or nothing. All units handed over within a turn of the loop are one transaction with a savepoint per
- * unit (group commit, `synchronous=FULL`). `write` resolves after the commit that holds the unit, in hand-over order, and
+ * unit (group commit, `synchronous=FULL`); in a turn that has much to write a writer that is idle begins with the first part. `write` resolves after the commit that holds the unit, in hand-over order, and
  * rejects with `storage_full` or `storage_failed` when the unit or its transaction failed; then nothing of it is stored.
  *
  * What must read before it knows what to write is a procedure: a named function (`procedures.ts`) that the writer runs as one
@@ -36,7 +36,11 @@ export interface Store {
   /** Rows as plain objects; only committed state is seen. Never leaves an iterator open. */
   all<Row>(sql: string, ...values: SqlValue[]): Row[]
   get<Row>(sql: string, ...values: SqlValue[]): Row | undefined
-  write(unit: WriteUnit): Promise<void>
+  /**
+   * `early`: much is behind it in this turn; a writer that has nothing to do begins with what there is, so that the rest is made while
+   * it commits.
+   */
+  write(unit: WriteUnit, early?: boolean): Promise<void>
   /**
    * The same for a unit of large values: bytes that lie in shared memory reach the writer without a copy, and must not be changed
    * any more. `packed`: further statements, made ready in another thread (packed-rows.ts), which run behind the others.

@@ -3,7 +3,7 @@
  * frame of the next channel in the highest lane that has something sendable. Reliable and bulk bytes cost the channel's credit;
  * a value may be begun while any is left and is then finished, so credit may go below zero by one value.
  *
- * What is written goes out once per turn (a microtask after the first `send`), and at most about one frame ahead of the
+ * What is written goes out once per turn (when the promises of the turn have run, see soon.ts), and at most about one frame ahead of the
  * transport, so that a control frame never waits behind more than that. Payloads are shared between connections: never
  * changed, never kept after they left.
  */
@@ -21,6 +21,7 @@ import {
 } from '../frames.ts'
 import { FrameWriter } from './frame-writer.ts'
 import { type Entry, Lane, LaneQueue } from './lane.ts'
+import { soon } from './soon.ts'
 import type { Framing } from './transport.ts'
 
 /** Bytes handed to the transport in one write. */
@@ -29,8 +30,6 @@ const BATCH_BYTES = MAX_FRAME_PAYLOAD
 export const MAX_EPHEMERAL = 64
 /** Credit above this is of no use; more WINDOW bytes than that are ignored. */
 const MAX_CREDIT = 2 ** 40
-
-const settled = Promise.resolve()
 
 const laneNames = ['control', 'reliable', 'bulk', 'ephemeral'] as const satisfies readonly LaneName[]
 
@@ -225,8 +224,7 @@ export class Egress {
   #schedule(): void {
     if (this.#scheduled || this.#blocked) return
     this.#scheduled = true
-    // In Node cheaper than queueMicrotask, which makes a resource object for async hooks each time.
-    settled.then(this.#turn)
+    soon(this.#turn)
   }
 
   readonly #turn = (): void => {

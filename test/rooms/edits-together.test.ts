@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { eachEdit } from '../../client/sdk/room-events.ts'
 import type { DocumentCellView } from '../../daemon/rooms/parts.ts'
 import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
-import type { TransientEvent } from '../../protocol/events.ts'
+import type { EventEnvelope, TransientEvent } from '../../protocol/events.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { Mirror } from '../documents/mirror.ts'
 import { makeRooms, mutation, opening, RememberingChannel, type RoomsFixture } from './fixture.ts'
@@ -60,6 +61,25 @@ test('texts set at once in different cells are one update, each with its own num
   )
   expect(rows().slice(before)).toEqual([{ doc_seq: 4 }])
   expect((await read()).cells.map(({ source }) => source)).toEqual(['new 0', 'new 1', 'new 2', 'new 3'])
+})
+
+test('who reads several edits in one event is told of them in one, in parts that say what each changed', async () => {
+  const together = new RememberingChannel()
+  const context = fixture.context()
+  const reader = { ...context, identity: { ...context.identity, editsTogether: true } }
+  await fixture.rooms.attach(opening({ path }, 'open'), reader, together)
+  const two = { operations: [...set(1, 'new 1').operations, ...set(2, 'new 2').operations] }
+  await Promise.all([edit(set(0, 'new 0')), edit(two), edit(set(3, 'new 3'))])
+  await edit(set(0, 'alone'))
+  const [joint, alone, ...more] = together
+    .of(FrameType.EVENT)
+    .map((frame) => frame as EventEnvelope)
+    .filter(({ event }) => event.type === 'cells')
+  expect(joint?.event).toMatchObject({ doc_seq: 3, parts: [1, 2, 1], delta: [] })
+  expect([...eachEdit(joint as EventEnvelope)].map(({ event }) => event)).toEqual(told().slice(0, 3))
+  expect(alone?.event).toEqual(told()[3])
+  expect(alone?.event).not.toHaveProperty('parts')
+  expect(more).toEqual([])
 })
 
 test('one that is refused changes nothing and stops no other; one that changes nothing takes no number', async () => {
