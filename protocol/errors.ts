@@ -112,10 +112,20 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
-/** Turns whatever was thrown into what may travel; an unknown failure keeps its message and is `internal`. */
+/** Turns whatever was thrown into what may travel; a full disk is `storage_full`; an unknown failure keeps its message and is `internal`. */
 export function toWireError(thrown: unknown): WireError {
   if (thrown instanceof RoomdError) return thrown.toWire()
+  if (isDiskFull(thrown))
+    return new RoomdError(
+      'storage_full',
+      `the disk is full: free some space and try again (${messageOf(thrown)})`,
+    ).toWire()
   return { code: 'internal', message: `unexpected failure: ${messageOf(thrown)}`, retryable: false }
+}
+
+/** The system's own error, from whatever was being written. */
+function isDiskFull(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && (thrown.code === 'ENOSPC' || thrown.code === 'EDQUOT')
 }
 
 /** Parses an outside value, or throws `invalid_argument` naming the first place that is wrong. */

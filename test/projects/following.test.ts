@@ -1,8 +1,8 @@
 /** A cache follows the branch that is checked out in a working copy without a fetch where it can, and ends up where a fetch would. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Deputies, type DeputyEnd } from '../../daemon/projects/deputies.ts'
 import { Cache } from '../../daemon/projects/git/cache.ts'
@@ -128,12 +128,16 @@ test('an object that is not what its name says is not taken', () =>
     expect(inCache('rev-parse', 'refs/roomd/tip').trim()).toBe(before)
   }))
 
-test('a lock that a killed git left in the way, and a branch where another’s folder is, are for a fetch', () =>
+test('a lock that a killed git left in the way, half of a pack, and a branch where another’s folder is, are for a fetch', () =>
   withCache(async ({ repository, cache, inCache, bring }) => {
     writeFileSync(join(cache.folder, 'refs', 'roomd', 'tip.lock'), '')
     repository.commit({ 'a.txt': 'locked\n' }, 'locked')
+    const pack = join(cache.folder, 'objects', 'pack', 'tmp_pack_a1b2c3')
+    mkdirSync(dirname(pack), { recursive: true })
+    writeFileSync(pack, 'half of one')
     expect(await cache.follow()).toBeNull()
-    rmSync(join(cache.folder, 'refs', 'roomd', 'tip.lock'))
+    expect(await cache.fetch()).toBe(repository.head())
+    expect(existsSync(pack)).toBe(false)
     repository.git('branch', '-m', 'main', 'topic')
     expect(await bring()).toBe(repository.head())
     repository.git('branch', '-m', 'topic', 'topic/one')

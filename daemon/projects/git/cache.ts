@@ -15,6 +15,7 @@ import type { Source } from '../source.ts'
 import { type Advance, takeObjects, writeRef } from './advance.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
+import { isLocked, removeLocks, removePartPacks } from './leftovers.ts'
 
 /** A remote that was fetched within so long is fresh. */
 export const FRESH_MS = 60_000
@@ -56,7 +57,7 @@ export class Cache {
     if (!existsSync(join(this.folder, 'HEAD'))) await this.#make(signal)
     else {
       try {
-        await this.#fetch(this.folder, signal)
+        await this.#fetchInto(signal)
       } catch (error) {
         if (!(await this.#damaged(error, signal))) throw error
         await this.#make(signal)
@@ -215,6 +216,18 @@ export class Cache {
     } catch (error) {
       await removeFolder(making)
       throw error
+    }
+  }
+
+  /** What was left by one that was killed is no reason to be old for ever. */
+  async #fetchInto(signal?: AbortSignal): Promise<void> {
+    await removePartPacks(this.folder)
+    try {
+      await this.#fetch(this.folder, signal)
+    } catch (error) {
+      if (!isLocked(error)) throw error
+      await removeLocks(this.folder)
+      await this.#fetch(this.folder, signal)
     }
   }
 

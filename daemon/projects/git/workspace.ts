@@ -4,7 +4,7 @@
  * cache, and nothing pushed from it reaches the user's own folder: results are fetched from here.
  */
 import { existsSync } from 'node:fs'
-import { appendFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { NotebookId } from '../../../protocol/ids.ts'
 import { removeFolder } from '../folders.ts'
@@ -14,6 +14,7 @@ import { type Advance, giveObjects, writeRef } from './advance.ts'
 import { type Cache, quoted } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
+import { removeLocks } from './leftovers.ts'
 import { fillLfs, mayTouchLfs, WITHOUT_LFS } from './lfs.ts'
 import { fillSubmodules } from './submodules.ts'
 
@@ -94,7 +95,7 @@ export async function moveWorkspace(request: WorkspaceRequest, advance: Advance 
   const { git, cache, folder, commit, signal } = request
   const what = 'the workspace could not be brought up to date'
   // Of a git that was ended with the claim it worked for; nobody else works here.
-  await rm(join(folder, '.git', 'index.lock'), { force: true })
+  await removeLocks(join(folder, '.git'))
   if (advance) {
     await giveObjects(advance, cache.folder, join(folder, '.git'))
     await writeRef(join(folder, '.git'), 'refs/roomd/tip', commit)
