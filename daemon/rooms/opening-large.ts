@@ -22,6 +22,7 @@ import { type DocumentHead, encodeHead, type FilePart, viewOfSeed } from '../doc
 import { SliceQueue } from '../documents/slice-queue.ts'
 import { prepareFileOutputs, takeRows } from '../executions/file-outputs.ts'
 import { readShown, type ShownExecution } from '../executions/reading.ts'
+import { faultPoint } from '../fault-points.ts'
 import type { Statement } from '../store/store.ts'
 import { baseRows } from './base-text.ts'
 import { newRecord, partsAround, sourceOf, withoutDocument } from './opening.ts'
@@ -144,6 +145,7 @@ class Making {
     record.source = sourceOf(this.#file, this.#hash)
     const { metadata, total, cells } = this.#head
     const head = encodeHead({ metadata, total, cells: cells.map(viewOfSeed) })
+    faultPoint('load:parts')
     await store.write([slicedStatement(record.notebook_id, record.doc_seq, head), updateBinding(record)])
     const parts = { record, document: await this.#document, ...partsAround(this.#rooms, record) }
     return { parts, shown: this.#shown }

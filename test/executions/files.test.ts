@@ -10,6 +10,7 @@ import { collectBlobs, KEPT_EXECUTIONS, KEPT_MS, pruneExecutions } from '../../d
 import { openStore } from '../../daemon/store/open.ts'
 import type { Store } from '../../daemon/store/store.ts'
 import { CellId, type ExecutionId, NotebookId } from '../../protocol/ids.ts'
+import { until } from '../support/until.ts'
 import { kernelRow, log, roomRow, ScriptedKernel, TestClock, TestRoom, textOf } from './support.ts'
 
 let folder: string
@@ -131,13 +132,11 @@ describe('a run on the real store', () => {
       kernel.end(id)
     }
     const id = await room.run(cell)
-    await expect
-      .poll(async () => {
-        await room.rest(50)
-        // What is committed: memory says it a moment earlier.
-        return readExecution(store, id)?.status
-      })
-      .toBe('done')
+    await until('the end of the run', async () => {
+      await room.rest(50)
+      // What is committed: memory says it a moment earlier.
+      return readExecution(store, id)?.status === 'done'
+    })
     const execution = readExecution(store, id)
     expect(execution).toEqual(room.executions.get(id))
     const file = await outputsForFile(store, room.blobs, room.id, cell)

@@ -1,10 +1,9 @@
 /** `input()` with a real kernel and a real daemon: every peer is asked, the first answer wins, and a password is nowhere to be found. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { connect } from '../../client/sdk/connect.ts'
 import type { Room } from '../../client/sdk/room.ts'
 import { startDaemon } from '../support/daemon.ts'
+import { filesHolding } from '../support/files.ts'
 import { withHome } from '../support/home.ts'
 import { needs } from '../support/machine.ts'
 import { until, within } from '../support/until.ts'
@@ -19,15 +18,6 @@ const textOf = (room: Room, id: string): string =>
   (room.state.execution(id)?.outputs ?? [])
     .map((output) => (output.output_type === 'stream' ? String(output.text) : output.output_type))
     .join('')
-
-/** Files below the folder that hold the bytes. */
-function filesWith(folder: string, bytes: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter(
-      (path) => statSync(path, { throwIfNoEntry: false })?.isFile() && readFileSync(path).includes(bytes),
-    )
-}
 
 test('every peer is asked, late ones too; the first answer wins; a daemon that is killed asks on', (context) =>
   withHome(async (home) => {
@@ -100,10 +90,10 @@ print(hashlib.sha256(p.encode()).hexdigest()[:8], len(p))`,
       expect(textOf(room, run.id)).toMatch(new RegExp(`^[0-9a-f]{8} ${secret.length}\n$`))
       expect(JSON.stringify(seen)).not.toContain(secret)
       expect(daemon.output.stdout.text + daemon.output.stderr.text).not.toContain(secret)
-      expect(filesWith(home.path, 'secret: ').length).toBeGreaterThan(0) // it looks at the right files
-      expect(filesWith(home.path, secret)).toEqual([])
+      expect(filesHolding(home.path, 'secret: ').length).toBeGreaterThan(0) // it looks at the right files
+      expect(filesHolding(home.path, secret)).toEqual([])
       await daemon.stop()
-      expect(filesWith(home.path, secret)).toEqual([])
+      expect(filesHolding(home.path, secret)).toEqual([])
     } finally {
       await client.close()
     }

@@ -5,6 +5,7 @@ import { readExecution, readOutputText } from '../../daemon/executions/reading.t
 import type { DurableEvent } from '../../protocol/events.ts'
 import type { ExecutionId } from '../../protocol/ids.ts'
 import type { BlobRef, LongText, Output } from '../../protocol/notebook.ts'
+import { until } from '../support/until.ts'
 import { Mirror, type ScriptedKernel, TestRoom, type TestRoomOptions, textOf } from './support.ts'
 
 const rooms: TestRoom[] = []
@@ -347,12 +348,11 @@ describe('large values', () => {
       'text/plain': 'short',
     })
     run.kernel.print(run.id, 'behind it')
-    await expect
-      .poll(async () => {
-        await run.room.rest(20)
-        return run.room.mirror.texts(run.id)
-      })
-      .toEqual(['display:short', 'stdout:behind it'])
+    await until('both outputs', async () => {
+      await run.room.rest(20)
+      return run.room.mirror.texts(run.id).length === 2
+    })
+    expect(run.room.mirror.texts(run.id)).toEqual(['display:short', 'stdout:behind it'])
     const [output] = await finish(run)
     const data = output?.output_type === 'display_data' ? output.data : {}
     const png = data['image/png'] as BlobRef

@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { executeRequest, Listener } from '../kernels/harness.ts'
+import { filesHolding } from '../support/files.ts'
 import { needs } from '../support/machine.ts'
 import { gone } from '../support/processes.ts'
 import { until } from '../support/until.ts'
@@ -54,8 +54,7 @@ test('a kernel at a gateway is listed, runs, keeps variables, is interrupted, as
     // The token is on no command line and in no file.
     const { host_pid: host } = kernel.summary()
     expect(readFileSync(`/proc/${host}/cmdline`, 'utf8')).not.toContain(server.token)
-    for (const file of filesBelow(home.path))
-      expect(readFileSync(file).includes(server.token), file).toBe(false)
+    expect(filesHolding(home.path, server.token)).toEqual([])
 
     await kernel.shutdown()
     expect(await server.kernels()).toEqual([])
@@ -133,9 +132,3 @@ test('a server that limits the rate of output says so, and it is told as a gap w
     ['--ServerApp.iopub_data_rate_limit=1000000'],
   )
 })
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true)
-}

@@ -70,7 +70,9 @@ describe('an editor', () => {
     await synced(two)
     await until('Anna', () => two.awareness.getStates().get(one.doc.clientID)?.user?.name === 'Anna')
     const room = [...http.owner.rooms].find((open) => open.id === id)
-    expect(room?.state.peers.map(({ label, kind }) => [label, kind])).toContainEqual(['Yjs editor', 'editor'])
+    await until('its name', () =>
+      room?.state.peers.some(({ label, kind }) => label === 'Yjs editor' && kind === 'editor'),
+    )
     await room?.doc()
     await until('the SDK', () => room?.presence.getStates().get(one.doc.clientID)?.user?.name === 'Anna')
     one.destroy()

@@ -65,7 +65,7 @@ test('two MCP clients and one of the SDK are listed by their labels; A runs, B r
     expect(read.structuredContent).toMatchObject({ status: 'done', by: 'claude-code' })
     expect(text(read)).toContain('from A')
     expect(text(read)).toContain('42')
-    expect(room.state.execution(execution.execution_id)?.status).toBe('done')
+    await until('the end of the run', () => room.state.execution(execution.execution_id)?.status === 'done')
     for (const mcp of [a, b]) await mcp.close()
     await ada.close()
     await daemon.stop()
@@ -80,7 +80,7 @@ test(
     withHome(async (home) => {
       let daemon = await startDaemon(home, shell)
       const mcp = { A: await startInstalled(home, 'A'), B: await startInstalled(home, 'B') }
-      const ada = await connect({ env: home.env, label: 'Ada' })
+      const ada = await connect({ env: home.env, label: 'Ada', waitMs: 60_000 })
       const path = join(home.work, 'shared.ipynb')
       await mcp.A.must('create_notebook', { path, kernel: 'javascript' })
       await mcp.A.must('create_cell', { source: 'let seen = []', and_run: true })
@@ -143,7 +143,8 @@ test(
         // Without anybody's doing: the session of each is the one it had, and all three are in the room, each once.
         for (const who of ['A', 'B'] as const) {
           const { total } = await mcp[who].must('get_all_cells')
-          expect(total).toBe(room.state.cells.length)
+          // Each is told by a connection of its own.
+          await until('all cells', () => room.state.cells.length === total)
           const { active, notebooks } = (await mcp[who].must('list_active_notebooks')) as {
             active?: string
             notebooks: unknown[]

@@ -38,7 +38,7 @@ function notebook(name: string): string {
 
 /** What a client tells of the order in which it saw things: `e12` event 12, `d7` document update 7. */
 const follow = `
-const client = await connect({ label: process.env.LABEL })
+const client = await connect({ label: process.env.LABEL, waitMs: 60_000 })
 const room = await client.openRoom({ path: process.env.NOTEBOOK })
 const seen = []
 room.on('event', (envelope) => {
@@ -191,7 +191,7 @@ test('the daemon killed 20 times under load: every acknowledged edit and every l
   for (let kill = 1; kill <= 20; kill++) {
     // A random moment of the load: after one of the two has gone on by some edits, and a little more.
     const one = random() < 0.5 ? a : b
-    for (let i = Math.floor(random() * 4); i >= 0; i--) await one.next(30_000)
+    for (let i = Math.floor(random() * 4); i >= 0; i--) await one.next()
     await daemon.kill9()
     daemon = await startDaemon(home)
   }

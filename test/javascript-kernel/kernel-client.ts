@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHmac, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Dealer, Request, Subscriber } from 'zeromq'
@@ -73,26 +74,31 @@ export class KernelClient {
 
   /** Resolves when kernel_info was answered and iopub has spoken. */
   static async start(options: StartOptions = {}): Promise<KernelClient> {
-    const folder = mkdtempSync(join(tmpdir(), 'jsk-'))
-    const tcp = options.transport === 'tcp'
-    const base = tcp ? 20_000 + Math.floor(Math.random() * 30_000) : 1
-    const client = new KernelClient(
-      folder,
-      {
-        transport: tcp ? 'tcp' : 'ipc',
-        ip: tcp ? '127.0.0.1' : join(folder, 'k'),
-        key: options.key ?? randomUUID(),
-        signature_scheme: 'hmac-sha256',
-        shell_port: base,
-        iopub_port: base + 1,
-        stdin_port: base + 2,
-        control_port: base + 3,
-        hb_port: base + 4,
-      },
-      options,
-    )
-    await client.#connect()
-    return client
+    // Somebody may take a port that was free a moment ago.
+    for (let tries = 1; ; tries++) {
+      const folder = mkdtempSync(join(tmpdir(), 'jsk-'))
+      const tcp = options.transport === 'tcp'
+      const [shell, iopub, stdin, control, hb] = tcp ? await freePorts() : [1, 2, 3, 4, 5]
+      const client = new KernelClient(
+        folder,
+        {
+          transport: tcp ? 'tcp' : 'ipc',
+          ip: tcp ? '127.0.0.1' : join(folder, 'k'),
+          key: options.key ?? randomUUID(),
+          signature_scheme: 'hmac-sha256',
+          shell_port: shell,
+          iopub_port: iopub,
+          stdin_port: stdin,
+          control_port: control,
+          hb_port: hb,
+        },
+        options,
+      )
+      const up = await Promise.race([client.#connect().then(() => true), client.exit.then(() => false)])
+      if (up) return client
+      await client.dispose()
+      if (!tcp || tries === 3) throw new Error(`the kernel ended: ${client.stderr}`)
+    }
   }
 
   async #connect(): Promise<void> {
@@ -242,6 +248,25 @@ export class KernelClient {
     for (const socket of [this.#shell, this.#control, this.#stdin, this.#iopub]) socket.close()
     rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+type Ports = [shell: number, iopub: number, stdin: number, control: number, hb: number]
+
+/** Five ports that nobody has. */
+async function freePorts(): Promise<Ports> {
+  const servers = Array.from({ length: 5 }, () => createServer())
+  await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<void>((resolve, reject) => {
+          server.once('error', reject)
+          server.listen(0, '127.0.0.1', resolve)
+        }),
+    ),
+  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports as Ports
 }
 
 export function streamText(messages: readonly Message[], name?: 'stdout' | 'stderr'): string {

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { needs } from '../support/machine.ts'
-import { gone, signal } from '../support/processes.ts'
+import { alive, gone, signal } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { adoptOne, executeRequest, Listener, withKernels } from './harness.ts'
 
@@ -84,18 +86,23 @@ test('a kernel that ended and whose events are all consumed is gone', (context) 
 
 test('without a daemon an idle kernel ends after its grace, a busy one not before it is idle', (context) => {
   needs(context, 'Python kernel')
-  return withKernels(async ({ start, nextDaemon }) => {
+  return withKernels(async ({ home, start, nextDaemon }) => {
     const [idle, busy] = await Promise.all([
       start('python3', { orphanGraceMs: 150 }),
       start('python3', { orphanGraceMs: 150 }),
     ])
     const listener = new Listener(busy)
-    const run = await listener.begin('import time; print("up", flush=True); time.sleep(2); print("done")')
+    const run = await listener.begin(
+      'import os, time\nprint("up", flush=True)\nwhile not os.path.exists("go"): time.sleep(0.02)\nprint("done")',
+    )
     await until('the cell to run', () => listener.text(run).includes('up'))
     const since = busy.seq
-    const pids = [idle, busy].map((kernel) => kernel.summary().pid ?? 0)
+    const [idlePid = 0, busyPid = 0] = [idle, busy].map((kernel) => kernel.summary().pid ?? 0)
     const next = nextDaemon()
-    for (const pid of pids) await gone(pid)
+    await gone(idlePid)
+    expect(alive(busyPid)).toBe(true)
+    writeFileSync(join(home.work, 'go'), '')
+    await gone(busyPid)
     // The busy one finished its cell first, and what it printed is still there.
     const { kernels } = await next.adopt()
     const adopted = kernels.find((each) => each.kernel.id === busy.id)

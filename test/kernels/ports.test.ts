@@ -11,13 +11,13 @@ import { Listener, withKernels } from './harness.ts'
 const KERNELS = Number(process.env.ROOMD_TEST_KERNELS ?? 5)
 const LONG_MS = 60_000 + KERNELS * 15_000
 
-/** Takes 200 ports a second of those that kernels are given, and keeps 2,000 of them. Says `taking` when it has many. */
+/** Takes 500 of the ports that kernels are given, then 200 a second, and keeps 2,000. Says `taking` when it has many. */
 const GRABBER = `
 import { createServer } from 'node:net'
 const held = []
 let told = false
 const grab = () => {
-  for (let i = 0; i < 4; i++) {
+  for (let i = told ? 4 : 100; i > 0; i--) {
     const server = createServer((socket) => socket.on('error', () => {}))
     server.on('error', () => {})
     server.listen({ host: '127.0.0.1', port: 20_000 + Math.floor(Math.random() * 12_000), exclusive: true }, () => held.push(server))

@@ -1,4 +1,6 @@
 /** Calls that take time: waiting, progress, cancelling, input. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { expect, test } from 'vitest'
 import { until } from '../support/until.ts'
@@ -24,10 +26,18 @@ test('a call whose time is over returns the present state, and the execution goe
   withDaemon(async (home) => {
     const child = await startChild(home)
     await child.must('create_notebook', { kernel: 'javascript' })
-    const { execution, cell } = await run(child, lines(30), { timeout_secs: 0.2 })
+    // It prints until it is told to end.
+    const go = join(home.work, 'go')
+    const source = `const { existsSync } = require('node:fs')
+for (let i = 0; !existsSync(${JSON.stringify(go)}); i++) { console.log(i); await new Promise((r) => setTimeout(r, 20)) }`
+    const { execution, cell } = await run(child, source, { timeout_secs: 0.2 })
     expect(['queued', 'running']).toContain(execution.status)
     // Run again while it runs: the same execution, not a second one.
-    const followed = await child.must('execute_cell', { cell_id: cell.cell_id })
+    const followed = await child.must(
+      'execute_cell',
+      { cell_id: cell.cell_id },
+      { onprogress: () => writeFileSync(go, '') },
+    )
     expect(followed.structured).toMatchObject({ execution_id: execution.execution_id, status: 'done' })
     expect(followed.text).toContain('queued or running already')
     expect((await child.must('list_executions')).structured.executions).toHaveLength(1)

@@ -59,7 +59,7 @@ test('a parked notebook has no peer, and coming back tells what happened', () =>
         path: join(home.work, 'a.ipynb'),
       })
       const room = await other.openRoom({ path: join(home.work, 'a.ipynb') })
-      expect(room.state.peers.map((peer) => peer.label)).toEqual(['Ada'])
+      await until('Ada to be alone', () => room.state.peers.map((peer) => peer.label).join() === 'Ada')
       await room.createCell({ source: 'x' })
       await (await room.execute({ code: '2 + 2' })).done
       const listed = await child.must('list_active_notebooks')

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { connect } from '../../client/sdk/index.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
-import { alive } from '../support/processes.ts'
+import { gone } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { Repository } from './repository.ts'
 
@@ -68,18 +68,18 @@ test('kill -9 with warming, pooled, draft and active rooms: the first three are 
       )
     })
     const generic = await forNotebooks()
-    const gone = [draft.notebook_id, pooled.notebook_id, warming.notebook_id]
+    const retired = [draft.notebook_id, pooled.notebook_id, warming.notebook_id]
 
     await daemon.kill9()
     await startDaemon(home)
 
     const next = await ready('one')
-    expect(gone).not.toContain(next.notebook_id)
-    for (const id of gone) expect(existsSync(join(home.places.data, 'workspaces', id))).toBe(false)
-    if (pooled.pid !== undefined) expect(alive(pooled.pid)).toBe(false)
+    expect(retired).not.toContain(next.notebook_id)
+    for (const id of retired) expect(existsSync(join(home.places.data, 'workspaces', id))).toBe(false)
+    if (pooled.pid !== undefined) await gone(pooled.pid)
     const nextGeneric = await forNotebooks()
     expect(nextGeneric.pid).not.toBe(generic.pid)
-    if (generic.pid !== null) expect(alive(generic.pid)).toBe(false)
+    if (generic.pid !== null) await gone(generic.pid)
     expect(existsSync(join(home.places.data, 'scratch', generic.notebook_id ?? ''))).toBe(false)
     const taken = await client.openRoom({ create: { kernel: 'javascript' } })
     expect(taken.state.kernel?.pid).toBe(nextGeneric.pid)

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { WRITE_RETRY_MS } from '../../daemon/rooms/room.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
@@ -9,6 +9,8 @@ let fixture: RoomsFixture
 let failing: RoomdError | null = null
 
 beforeEach(async () => {
+  // No turn of the loop is ever too long, however busy the machine is: a picture is made in one.
+  vi.spyOn(performance, 'now').mockReturnValue(0)
   failing = null
   fixture = await makeRooms((store) => ({
     all: (sql, ...values) => store.all(sql, ...values),
@@ -21,7 +23,10 @@ beforeEach(async () => {
   }))
 })
 
-afterEach(() => fixture.dispose())
+afterEach(async () => {
+  await fixture.dispose()
+  vi.restoreAllMocks()
+})
 
 const addCell = (source: string) => ({ operations: [{ op: 'create_cell', source, cell_type: 'code' }] })
 

@@ -164,7 +164,9 @@ class World {
     const before = readFileSync(this.#path, 'utf8')
     const file = JSON.parse(before) as { cells: FileCell[] }
     change(file.cells)
-    if (readFileSync(this.#path, 'utf8') === before) this.#store(file)
+    writeFileSync(`${this.#path}.new`, `${JSON.stringify(file, null, 1)}\n`)
+    // All is prepared: between this look and the replacing there is no time in which the daemon might save.
+    if (readFileSync(this.#path, 'utf8') === before) renameSync(`${this.#path}.new`, this.#path)
     else this.#change(change)
   }
 

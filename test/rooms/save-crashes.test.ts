@@ -29,7 +29,7 @@ test.each([
     const path = join(home.work, 'a.ipynb')
     writeFileSync(path, before)
     const first = await startDaemon(home, { ROOMD_TEST_FAULT: point })
-    const client = await connect({ env: home.env, label: 'test' })
+    const client = await connect({ env: home.env, label: 'test', waitMs: 60_000 })
     const room = await client.openRoom({ path })
     const cell = room.state.cells[0]?.cell_id as CellId
     await room.setSource(cell, 'x = 2')

@@ -166,7 +166,7 @@ test('comms survive a daemon that is killed: state, updates on their way both wa
   withHome(async (home) => {
     needs(context, 'Python kernel')
     const first = await startDaemon(home)
-    const client = await connect({ env: home.env })
+    const client = await connect({ env: home.env, waitMs: 60_000 })
     try {
       const room = await client.openRoom({ create: { kernel: 'python3', working_dir: home.work } })
       await ran(room, WIDGET)

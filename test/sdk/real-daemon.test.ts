@@ -10,7 +10,7 @@ import { until, within } from '../support/until.ts'
 test('cells, runs and outputs survive a daemon that is killed while a cell runs', () =>
   withHome(async (home) => {
     const first = await startDaemon(home)
-    const client = await connect({ env: home.env })
+    const client = await connect({ env: home.env, waitMs: 60_000 })
     try {
       const room = await client.openRoom({ create: { kernel: 'javascript', working_dir: home.work } })
       const cellId = await room.createCell({

@@ -14,8 +14,8 @@ import { notServing } from './described.ts'
 import { probe } from './probe.ts'
 import { type StartTicket, takeStartTicket } from './start-ticket.ts'
 
-/** Milliseconds until a start that shows no daemon is a failure. */
-const START_BOUND = 10_000
+/** Milliseconds until a start that shows no daemon is a failure: a busy machine may need 10 s, and an end is told at once. */
+const START_BOUND = 30_000
 /** A look without an event: watching may be impossible, or the folder not be there yet. */
 const LOOK_AGAIN = 100
 
