@@ -2,7 +2,8 @@
  * The daemon process. Takes the home's lock, opens the store, listens, adopts the kernels that outlived the last daemon, and
  * stays until it is told to stop. Whoever started it may go away, with its terminal and pipes.
  *
- * What is not needed to answer a first client is loaded once the socket answers.
+ * What is not needed to answer a first client comes after it: the rest is loaded once the socket answers, and the HTTP side, the
+ * ledger and the environment of kernels a moment after the rooms are there, or when somebody asks for them.
  */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -19,6 +20,7 @@ import { type Blobs, openBlobs } from './executions/blobs.ts'
 import type { HttpService } from './http/service.ts'
 import { IdleMemory } from './idle-memory.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
+import { LatePart } from './late-part.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import type { Projects } from './projects/projects.ts'
 import { Mutations } from './rooms/mutations.ts'
@@ -35,6 +37,8 @@ import type { ProcedureStore, Store } from './store/store.ts'
 
 /** Closing takes at most draining and a checkpoint; a process that hangs in it holds the home's lock for nothing. */
 const LEAVE_MS = DRAIN_MS + 15_000
+/** Long enough for a client that waited for the rooms to greet and to be answered. */
+const MOMENT_MS = 50
 
 /** What is open, in the order in which it was opened; closed the other way round. */
 interface Open {
@@ -42,11 +46,11 @@ interface Open {
   store?: ProcedureStore
   listener?: Listener
   server?: Server
-  http?: HttpService
+  http?: LatePart<HttpService>
   kernels?: KernelProvider
   projects?: Projects
   worker?: DocumentWorker
-  ledger?: Ledger
+  ledger?: LatePart<Ledger>
   idleMemory?: IdleMemory
   /** Everything is being closed: a start that is still under way opens nothing more and tells of nothing. */
   leaving?: boolean
@@ -107,6 +111,8 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   const stored = new Mutations(store, systemClock)
   const blobs = openBlobs(join(places.data, 'blobs'))
 
+  const http = new LatePart(() => startHttp(places, settings, open, { store, server, blobs }, log))
+  open.http = http
   const server: Server = new Server({
     clock: systemClock,
     log,
@@ -114,13 +120,12 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
       bootId,
       startedAt,
       socket: places.socket,
-      http: () => open.http?.url ?? null,
-      tokens: () => open.http?.tokens ?? null,
+      http: () => http.wish(),
       storeHealth: () => store.health(),
       instance: (clientInstance) => (server.rooms ?? stored).instance(clientInstance),
       ledger: async (method, args, context) => {
         if (!open.ledger) throw new RoomdError('shutting_down', 'the daemon is not ready')
-        return open.ledger.request(method, args, context)
+        return (await open.ledger.wish()).request(method, args, context)
       },
       readBlob: (hash) => blobs.read(hash),
       stop: (request) => stopping.stop(request),
@@ -134,21 +139,13 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   tellProcess(places, open, log)
   log.info({ socket: places.socket, ms: systemClock.now() - startedAt }, 'listening')
 
-  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, { Projects }, { openLedger }, http] =
-    await Promise.all([
-      import('./documents/document-worker.ts'),
-      import('./kernels/provider.ts'),
-      import('./rooms/registry.ts'),
-      import('./projects/projects.ts'),
-      import('./ledger/open.ts'),
-      startHttp(places, settings, open, { store, server, blobs }, log),
-    ])
-  if (open.leaving) {
-    http.close()
-    return
-  }
-  open.http = http
-  tellProcess(places, open, log)
+  const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, { Projects }] = await Promise.all([
+    import('./documents/document-worker.ts'),
+    import('./kernels/provider.ts'),
+    import('./rooms/registry.ts'),
+    import('./projects/projects.ts'),
+  ])
+  if (open.leaving) return
   const kernels = createKernelProvider({
     store,
     places,
@@ -182,23 +179,49 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
     hooks: projects.hooks,
   })
   if (open.leaving) return
-  open.ledger = openLedger({
-    store,
-    storeFile,
-    mutations: rooms.mutations,
-    clock: systemClock,
-    log,
-    settings,
-    places,
+  open.ledger = new LatePart(async () => {
+    const { openLedger } = await import('./ledger/open.ts')
+    if (open.leaving) throw goes()
+    return openLedger({
+      store,
+      storeFile,
+      mutations: rooms.mutations,
+      clock: systemClock,
+      log,
+      settings,
+      places,
+    })
   })
   server.ready(rooms)
   log.info({ ...rooms.counts(), ms: systemClock.now() - startedAt }, 'ready')
-  say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
+  await new Promise((resolve) => setTimeout(resolve, MOMENT_MS))
+  await finish(places, open, http, open.ledger, kernels)
+}
+
+/** What the first answer did not need. One thing a turn: clients are served in between. */
+async function finish(
+  places: Places,
+  open: Open,
+  http: LatePart<HttpService>,
+  ledger: LatePart<Ledger>,
+  kernels: KernelProvider,
+): Promise<void> {
+  for (const part of [http, ledger]) {
+    if (open.leaving) return
+    await part.wish().catch((error: unknown) => {
+      if (!open.leaving) throw error
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  if (open.leaving) return
+  // The first start of a kernel shall not wait for a slow profile.
+  kernels.environment().catch(() => undefined) // told in the log, and to whoever starts a kernel
   open.idleMemory = new IdleMemory(systemClock)
+  say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
   tellReady()
 }
 
-/** Before the rooms are ready, so that whoever asks for the status is told the address too. */
+/** Listens, and tells where in `daemon.json`. */
 async function startHttp(
   places: Places,
   settings: Settings,
@@ -207,7 +230,7 @@ async function startHttp(
   log: Logger,
 ): Promise<HttpService> {
   const { HttpService } = await import('./http/service.ts')
-  return HttpService.start({
+  const service = await HttpService.start({
     settings: settings.http,
     places,
     server,
@@ -216,7 +239,7 @@ async function startHttp(
     log,
     blobFile: (hash) => blobs.file(hash),
     changed: () => {
-      if (open.http) tellProcess(places, open, log)
+      if (open.http?.part) tellProcess(places, open, log)
     },
     metrics: {
       startedAt,
@@ -225,14 +248,17 @@ async function startHttp(
         ...(server.rooms?.counts() ?? { rooms: 0, peers: 0, kernels: 0 }),
         ...(server.rooms?.executions() ?? { running: 0, queued: 0 }),
       }),
-      connections: () => ({ frames: server.connections, websocket: open.http?.open ?? 0 }),
+      connections: () => ({ frames: server.connections, websocket: open.http?.part?.open ?? 0 }),
       store: () => store.health(),
     },
   })
+  if (open.leaving) service.close()
+  else tellProcess(places, open, log, service)
+  return service
 }
 
 /** `daemon.json` is information: a disk that has no room for it keeps nobody from working. */
-function tellProcess(places: Places, open: Open, log: Logger): void {
+function tellProcess(places: Places, open: Open, log: Logger, http = open.http?.part): void {
   if (open.leaving) return
   try {
     writeDaemonJson(places.daemonJson, {
@@ -240,8 +266,8 @@ function tellProcess(places: Places, open: Open, log: Logger): void {
       boot_id: bootId,
       version: VERSION,
       socket: places.socket,
-      http: open.http?.url ?? null,
-      http_port: open.http?.port ?? null,
+      http: http?.url ?? null,
+      http_port: http?.port ?? null,
       started_at: startedAt,
     })
   } catch (error) {
@@ -272,6 +298,8 @@ function stopOnSignals(stopping: Stopping, log: Logger): void {
 /** Closes everything and ends the process: 0 when all of it worked. */
 function leave(places: Places, open: Open, log: Logger): void {
   open.leaving = true
+  open.http?.refuse(goes())
+  open.ledger?.refuse(goes())
   setTimeout(() => {
     log.fatal(`closing took more than ${LEAVE_MS} ms`)
     process.exit(1)
@@ -288,15 +316,19 @@ function leave(places: Places, open: Open, log: Logger): void {
   )
 }
 
+function goes(): RoomdError {
+  return new RoomdError('shutting_down', 'the daemon is shutting down; connect again to the next one')
+}
+
 async function close(places: Places, open: Open): Promise<void> {
   await open.listener?.close()
-  open.http?.close()
+  open.http?.part?.close()
   removeDaemonJson(places.daemonJson, bootId)
   await open.server?.close(DRAIN_MS)
   open.idleMemory?.dispose()
   open.projects?.dispose()
   open.kernels?.dispose()
-  await open.ledger?.dispose()
+  await open.ledger?.part?.dispose()
   await open.worker?.dispose()
   await open.store?.close()
   open.lock.release()

@@ -8,9 +8,10 @@
 import { z } from 'zod'
 import { RoomdError } from './errors.ts'
 import { ExecutionId } from './ids.ts'
+import { lazily } from './lazily.ts'
 
 /** Chosen by who opens the comm, kernel or peer. */
-export const CommId = z.string().min(1).max(256).brand<'CommId'>()
+export const CommId = lazily(() => z.string().min(1).max(256).brand<'CommId'>())
 export type CommId = z.output<typeof CommId>
 
 /** Bytes of one state value or one message (MessagePack) above which events and pages leave it out; it is read by `get_comm`, `read_comm_message`. */
@@ -22,32 +23,34 @@ export const COMM_VALUE_MAX = 16 * 1024 * 1024
 /** Open comms of a room. Beyond it the one that was silent longest is forgotten. */
 export const COMMS_MAX = 10_000
 
-const record = z.record(z.string(), z.unknown())
-const bytes = z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'expected bytes')
+const record = lazily(() => z.record(z.string(), z.unknown()))
+const bytes = lazily(() => z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'expected bytes'))
 
 /** An open comm as events, pages and answers show it. */
-export const CommView = z.object({
-  comm_id: CommId,
-  target_name: z.string(),
-  target_module: z.string().nullable(),
-  /** Of comm_open, without `state` and `buffer_paths`. */
-  data: record,
-  metadata: record,
-  /** Of comm_open, those that no `buffer_paths` put into the state. */
-  buffers: z.array(bytes),
-  /** Whose run opened it; null: a peer did, or code outside a run. Output of its callbacks goes there. */
-  execution_id: ExecutionId.nullable(),
-  /** By name, newest values. Bytes are where Jupyter's `buffer_paths` would put them. */
-  state: record,
-  /** Names of values over COMM_INLINE, which `state` leaves out; `get_comm` has them. */
-  omitted: z.array(z.string()),
-  /** Some of the state is not kept (see COMM_STATE_MAX): send `{method: "request_state"}` to have the kernel tell it. */
-  partial: z.boolean(),
-})
+export const CommView = lazily(() =>
+  z.object({
+    comm_id: CommId,
+    target_name: z.string(),
+    target_module: z.string().nullable(),
+    /** Of comm_open, without `state` and `buffer_paths`. */
+    data: record,
+    metadata: record,
+    /** Of comm_open, those that no `buffer_paths` put into the state. */
+    buffers: z.array(bytes),
+    /** Whose run opened it; null: a peer did, or code outside a run. Output of its callbacks goes there. */
+    execution_id: ExecutionId.nullable(),
+    /** By name, newest values. Bytes are where Jupyter's `buffer_paths` would put them. */
+    state: record,
+    /** Names of values over COMM_INLINE, which `state` leaves out; `get_comm` has them. */
+    omitted: z.array(z.string()),
+    /** Some of the state is not kept (see COMM_STATE_MAX): send `{method: "request_state"}` to have the kernel tell it. */
+    partial: z.boolean(),
+  }),
+)
 export type CommView = z.output<typeof CommView>
 
 /** A message that is no update of state: Jupyter's comm_msg. */
-export const CommContent = z.object({ data: record, metadata: record, buffers: z.array(bytes) })
+export const CommContent = lazily(() => z.object({ data: record, metadata: record, buffers: z.array(bytes) }))
 export type CommContent = z.output<typeof CommContent>
 
 type Path = readonly (string | number)[]

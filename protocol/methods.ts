@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { CommContent, CommId, CommView } from './comms.ts'
 import { BlobHash, CellId, ExecutionId, KernelId, NotebookId } from './ids.ts'
 import { DEEPEST_JSON, isShallow } from './json-depth.ts'
+import { lazily } from './lazily.ts'
 import { ledgerMethods } from './ledger.ts'
 import {
   Autosaving,
@@ -50,123 +51,137 @@ export interface MethodRule {
   readonly result: z.ZodType
 }
 
-const source = z.string().max(8 * 1024 * 1024)
-const index = z.number().int().nonnegative()
-const CellMetadata = z
-  .record(z.string(), z.unknown())
-  .refine((value) => isShallow(value), `nested deeper than ${DEEPEST_JSON} levels`)
+const source = lazily(() => z.string().max(8 * 1024 * 1024))
+const index = lazily(() => z.number().int().nonnegative())
+const CellMetadata = lazily(() =>
+  z
+    .record(z.string(), z.unknown())
+    .refine((value) => isShallow(value), `nested deeper than ${DEEPEST_JSON} levels`),
+)
 
 /** One edit. All operations of one `edit` are one document transaction: all or none. */
-export const Operation = z.discriminatedUnion('op', [
-  z
-    .object({
-      op: z.literal('create_cell'),
-      source,
-      cell_type: CellType.default('code'),
-      /** absent: at the end; null: at the start. */
-      after_cell_id: CellId.nullable().optional(),
-      metadata: CellMetadata.optional(),
-      /** Id of the new cell; refused with `conflict` when the notebook has it. absent: one is made. */
-      cell_id: CellId.optional(),
-    })
-    .strict(),
-  z
-    .object({
-      op: z.literal('set_source'),
-      cell_id: CellId,
-      source,
-      /** Refuses with `conflict` when the cell's source is another. */
-      expect_source_hash: z.string().optional(),
-    })
-    .strict(),
-  z.object({ op: z.literal('set_cell_type'), cell_id: CellId, cell_type: CellType }).strict(),
-  z.object({ op: z.literal('delete_cell'), cell_id: CellId }).strict(),
-  z.object({ op: z.literal('move_cell'), cell_id: CellId, after_cell_id: CellId.nullable() }).strict(),
-  /** Replaces the cell's metadata as a whole. */
-  z
-    .object({
-      op: z.literal('set_cell_metadata'),
-      cell_id: CellId,
-      metadata: CellMetadata,
-    })
-    .strict(),
-])
+export const Operation = lazily(() =>
+  z.discriminatedUnion('op', [
+    z
+      .object({
+        op: z.literal('create_cell'),
+        source,
+        cell_type: CellType.default('code'),
+        /** absent: at the end; null: at the start. */
+        after_cell_id: CellId.nullable().optional(),
+        metadata: CellMetadata.optional(),
+        /** Id of the new cell; refused with `conflict` when the notebook has it. absent: one is made. */
+        cell_id: CellId.optional(),
+      })
+      .strict(),
+    z
+      .object({
+        op: z.literal('set_source'),
+        cell_id: CellId,
+        source,
+        /** Refuses with `conflict` when the cell's source is another. */
+        expect_source_hash: z.string().optional(),
+      })
+      .strict(),
+    z.object({ op: z.literal('set_cell_type'), cell_id: CellId, cell_type: CellType }).strict(),
+    z.object({ op: z.literal('delete_cell'), cell_id: CellId }).strict(),
+    z.object({ op: z.literal('move_cell'), cell_id: CellId, after_cell_id: CellId.nullable() }).strict(),
+    /** Replaces the cell's metadata as a whole. */
+    z
+      .object({
+        op: z.literal('set_cell_metadata'),
+        cell_id: CellId,
+        metadata: CellMetadata,
+      })
+      .strict(),
+  ]),
+)
 export type Operation = z.output<typeof Operation>
 
-const onError = z.enum(['stop', 'continue']).default('stop')
+const onError = lazily(() => z.enum(['stop', 'continue']).default('stop'))
 
-const DaemonStatus = z.object({
-  running: z.literal(true),
-  pid: z.number().int(),
-  boot_id: z.string(),
-  version: z.string(),
-  uptime_s: z.number(),
-  socket: z.string(),
-  http: z.string().nullable(),
-  rooms: z.number().int(),
-  peers: z.number().int(),
-  kernels: z.number().int(),
-  connections: z.number().int(),
-  /** `state` other than ok names what is wrong with the store. Sizes in bytes. */
-  journal: z.object({
-    state: z.enum(['ok', 'failing', 'read_only', 'recovered']),
-    reason: z.string().optional(),
-    /** A recovery lost rows, now or at an earlier start. */
-    incomplete: z.boolean().optional(),
-    size: z.number(),
-    pending: z.number(),
+const DaemonStatus = lazily(() =>
+  z.object({
+    running: z.literal(true),
+    pid: z.number().int(),
+    boot_id: z.string(),
+    version: z.string(),
+    uptime_s: z.number(),
+    socket: z.string(),
+    http: z.string().nullable(),
+    rooms: z.number().int(),
+    peers: z.number().int(),
+    kernels: z.number().int(),
+    connections: z.number().int(),
+    /** `state` other than ok names what is wrong with the store. Sizes in bytes. */
+    journal: z.object({
+      state: z.enum(['ok', 'failing', 'read_only', 'recovered']),
+      reason: z.string().optional(),
+      /** A recovery lost rows, now or at an earlier start. */
+      incomplete: z.boolean().optional(),
+      size: z.number(),
+      pending: z.number(),
+    }),
+    memory: z.object({ rss: z.number(), heap_used: z.number() }),
   }),
-  memory: z.object({ rss: z.number(), heap_used: z.number() }),
-})
+)
 export type DaemonStatus = z.output<typeof DaemonStatus>
 
-export const KernelSpecSummary = z.object({
-  name: z.string(),
-  display_name: z.string(),
-  language: z.string(),
-  /** Where it was found: embedded, JUPYTER_PATH, user, environment, system, gateway. */
-  source: z.string(),
-  path: z.string(),
-  usable: z.boolean(),
-  reason: z.string().optional(),
-})
+export const KernelSpecSummary = lazily(() =>
+  z.object({
+    name: z.string(),
+    display_name: z.string(),
+    language: z.string(),
+    /** Where it was found: embedded, JUPYTER_PATH, user, environment, system, gateway. */
+    source: z.string(),
+    path: z.string(),
+    usable: z.boolean(),
+    reason: z.string().optional(),
+  }),
+)
 export type KernelSpecSummary = z.output<typeof KernelSpecSummary>
 
-const KernelList = z.object({
-  specs: z.array(KernelSpecSummary),
-  running: z.array(
-    z.object({
-      kernel_id: KernelId,
-      pid: z.number().int().nullable(),
-      host_pid: z.number().int().nullable(),
-      name: z.string(),
-      notebook_id: NotebookId.nullable(),
-      state: z.string(),
-      started_at: z.number().nullable(),
-      memory: z.number().nullable(),
-      /** A kernel at a gateway that cannot be reached just now: why. */
-      reason: z.string().optional(),
-    }),
-  ),
-  standbys: z.array(Standby),
-})
+const KernelList = lazily(() =>
+  z.object({
+    specs: z.array(KernelSpecSummary),
+    running: z.array(
+      z.object({
+        kernel_id: KernelId,
+        pid: z.number().int().nullable(),
+        host_pid: z.number().int().nullable(),
+        name: z.string(),
+        notebook_id: NotebookId.nullable(),
+        state: z.string(),
+        started_at: z.number().nullable(),
+        memory: z.number().nullable(),
+        /** A kernel at a gateway that cannot be reached just now: why. */
+        reason: z.string().optional(),
+      }),
+    ),
+    standbys: z.array(Standby),
+  }),
+)
 
 /** A token as lists show it: everything but its secret. Times are epoch ms. */
-export const TokenSummary = z.object({
-  token_id: z.string(),
-  label: z.string(),
-  scope: Scope,
-  /** null: every room. */
-  notebook_id: NotebookId.nullable(),
-  created_at: z.number(),
-  expires_at: z.number().nullable(),
-})
+export const TokenSummary = lazily(() =>
+  z.object({
+    token_id: z.string(),
+    label: z.string(),
+    scope: Scope,
+    /** null: every room. */
+    notebook_id: NotebookId.nullable(),
+    created_at: z.number(),
+    expires_at: z.number().nullable(),
+  }),
+)
 export type TokenSummary = z.output<typeof TokenSummary>
 
 /** Data of a comm message: JSON. */
-const CommData = z
-  .record(z.string(), z.unknown())
-  .refine((value) => isShallow(value), `nested deeper than ${DEEPEST_JSON} levels`)
+const CommData = lazily(() =>
+  z
+    .record(z.string(), z.unknown())
+    .refine((value) => isShallow(value), `nested deeper than ${DEEPEST_JSON} levels`),
+)
 const commMessage = {
   data: CommData.default({}),
   metadata: CommData.default({}),
@@ -176,8 +191,8 @@ const commMessage = {
     .default([]),
 }
 
-const ExecutionResult = z.object({ execution: Execution })
-const none = z.object({}).strict()
+const ExecutionResult = lazily(() => z.object({ execution: Execution }))
+const none = lazily(() => z.object({}).strict())
 
 const table = {
   // --- channel 0 ---------------------------------------------------------------------------------------------------
@@ -188,7 +203,7 @@ const table = {
     mutates: false,
     bound: true,
     params: none,
-    result: z.object({}),
+    result: lazily(() => z.object({})),
   },
   status: {
     channel: 'connection',
@@ -206,10 +221,15 @@ const table = {
     mutates: false,
     bound: true,
     /** `inactive`: also rooms that are only in the store, newest first. */
-    params: z
-      .object({ inactive: z.boolean().default(false), limit: z.number().int().min(1).max(500).default(100) })
-      .strict(),
-    result: z.object({ rooms: z.array(RoomSummary) }),
+    params: lazily(() =>
+      z
+        .object({
+          inactive: z.boolean().default(false),
+          limit: z.number().int().min(1).max(500).default(100),
+        })
+        .strict(),
+    ),
+    result: lazily(() => z.object({ rooms: z.array(RoomSummary) })),
   },
   list_kernels: {
     channel: 'connection',
@@ -226,8 +246,8 @@ const table = {
     gate: 'none',
     mutates: false,
     bound: true,
-    params: z.object({ room: z.string().min(1).max(4096) }).strict(),
-    result: z.object({ room: RoomSummary }),
+    params: lazily(() => z.object({ room: z.string().min(1).max(4096) }).strict()),
+    result: lazily(() => z.object({ room: RoomSummary })),
   },
   /** Reads an execution by its id with no channel to its room; works after restarts. */
   get_execution: {
@@ -236,7 +256,7 @@ const table = {
     gate: 'none',
     mutates: false,
     bound: true,
-    params: z.object({ execution_id: ExecutionId }).strict(),
+    params: lazily(() => z.object({ execution_id: ExecutionId }).strict()),
     result: ExecutionResult,
   },
   /** A slice of an output's text or of one mime value's text; offsets in UTF-16 units. */
@@ -246,21 +266,25 @@ const table = {
     gate: 'none',
     mutates: false,
     bound: true,
-    params: z
-      .object({
-        execution_id: ExecutionId,
-        index,
-        mime: z.string().optional(),
-        offset: index.default(0),
-        length: z
-          .number()
-          .int()
-          .min(1)
-          .max(1024 * 1024)
-          .default(1024 * 1024),
-      })
-      .strict(),
-    result: z.object({ text: z.string(), offset: index, next_offset: index.nullable(), chars: index }),
+    params: lazily(() =>
+      z
+        .object({
+          execution_id: ExecutionId,
+          index,
+          mime: z.string().optional(),
+          offset: index.default(0),
+          length: z
+            .number()
+            .int()
+            .min(1)
+            .max(1024 * 1024)
+            .default(1024 * 1024),
+        })
+        .strict(),
+    ),
+    result: lazily(() =>
+      z.object({ text: z.string(), offset: index, next_offset: index.nullable(), chars: index }),
+    ),
   },
   /** Answers `{size}`; then one BLOB value follows on the channel: 32 bytes of digest, the content. */
   fetch_blob: {
@@ -269,8 +293,8 @@ const table = {
     gate: 'none',
     mutates: false,
     bound: true,
-    params: z.object({ blob: BlobHash }).strict(),
-    result: z.object({ size: z.number().int() }),
+    params: lazily(() => z.object({ blob: BlobHash }).strict()),
+    result: lazily(() => z.object({ size: z.number().int() })),
   },
   /** Ends the room's kernel and detaches its peers; the record stays and can be attached to again. */
   close_room: {
@@ -279,8 +303,8 @@ const table = {
     gate: 'none',
     mutates: true,
     bound: true,
-    params: z.object({ notebook_id: NotebookId }).strict(),
-    result: z.object({ notebook_id: NotebookId, kernel_ended: z.boolean() }),
+    params: lazily(() => z.object({ notebook_id: NotebookId }).strict()),
+    result: lazily(() => z.object({ notebook_id: NotebookId, kernel_ended: z.boolean() })),
   },
   /** Ends the daemon. Answers once everything acknowledged is durable; refuses and says what is not. */
   shutdown: {
@@ -288,16 +312,18 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: false,
-    params: z
-      .object({
-        boot_id: z.string(),
-        reason: z.enum(['stop', 'restart', 'upgrade']).default('stop'),
-        next_version: z.string().optional(),
-        /** Also end all kernels. */
-        kernels: z.boolean().default(false),
-      })
-      .strict(),
-    result: z.object({ rooms: z.number().int(), kernels_kept: z.number().int() }),
+    params: lazily(() =>
+      z
+        .object({
+          boot_id: z.string(),
+          reason: z.enum(['stop', 'restart', 'upgrade']).default('stop'),
+          next_version: z.string().optional(),
+          /** Also end all kernels. */
+          kernels: z.boolean().default(false),
+        })
+        .strict(),
+    ),
+    result: lazily(() => z.object({ rooms: z.number().int(), kernels_kept: z.number().int() })),
   },
 
   // --- projects ----------------------------------------------------------------------------------------------------
@@ -308,7 +334,9 @@ const table = {
     gate: 'none',
     mutates: true,
     params: AddProject,
-    result: z.object({ project: ProjectSummary, added: z.boolean(), notes: z.array(z.string()) }),
+    result: lazily(() =>
+      z.object({ project: ProjectSummary, added: z.boolean(), notes: z.array(z.string()) }),
+    ),
   },
   list_projects: {
     channel: 'connection',
@@ -316,22 +344,24 @@ const table = {
     gate: 'none',
     mutates: false,
     params: none,
-    result: z.object({ projects: z.array(ProjectSummary) }),
+    result: lazily(() => z.object({ projects: z.array(ProjectSummary) })),
   },
   get_project: {
     channel: 'connection',
     scope: 'viewer',
     gate: 'none',
     mutates: false,
-    params: z.object({ project: ProjectName }).strict(),
-    result: z.object({
-      project: ProjectSummary,
-      settings: ProjectSettingsShown,
-      /** What the repository's own roomd.json asks for; not heeded before the project is trusted. */
-      manifest: z.object({ found: z.boolean(), problem: z.string().optional() }),
-      rooms: z.array(ProjectRoom),
-      kept: z.array(KeptFiles),
-    }),
+    params: lazily(() => z.object({ project: ProjectName }).strict()),
+    result: lazily(() =>
+      z.object({
+        project: ProjectSummary,
+        settings: ProjectSettingsShown,
+        /** What the repository's own roomd.json asks for; not heeded before the project is trusted. */
+        manifest: z.object({ found: z.boolean(), problem: z.string().optional() }),
+        rooms: z.array(ProjectRoom),
+        kept: z.array(KeptFiles),
+      }),
+    ),
   },
   /** From here on its code may run: setup, preload, kernels in its rooms. Also lets a tripped breaker go. */
   trust_project: {
@@ -339,8 +369,8 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ project: ProjectName, trusted: z.boolean().default(true) }).strict(),
-    result: z.object({ project: ProjectSummary }),
+    params: lazily(() => z.object({ project: ProjectName, trusted: z.boolean().default(true) }).strict()),
+    result: lazily(() => z.object({ project: ProjectSummary })),
   },
   /** Forgets project, cache, pool and untouched drafts. Rooms with work in them and their workspaces stay. */
   remove_project: {
@@ -348,8 +378,8 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ project: ProjectName }).strict(),
-    result: z.object({ project: ProjectSummary, rooms: z.number().int() }),
+    params: lazily(() => z.object({ project: ProjectName }).strict()),
+    result: lazily(() => z.object({ project: ProjectSummary, rooms: z.number().int() })),
   },
   /** Gives a room of the project, with a workspace of its own; CANCEL takes everything back. */
   claim_room: {
@@ -369,8 +399,8 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ notebook_id: NotebookId, force: z.boolean().default(false) }).strict(),
-    result: z.object({ notebook_id: NotebookId, kept: z.string().optional() }),
+    params: lazily(() => z.object({ notebook_id: NotebookId, force: z.boolean().default(false) }).strict()),
+    result: lazily(() => z.object({ notebook_id: NotebookId, kept: z.string().optional() })),
   },
   pool_status: {
     channel: 'connection',
@@ -378,7 +408,7 @@ const table = {
     gate: 'none',
     mutates: false,
     params: none,
-    result: z.object({ projects: z.array(PoolProject), memory: PoolMemory }),
+    result: lazily(() => z.object({ projects: z.array(PoolProject), memory: PoolMemory })),
   },
 
   /**
@@ -390,32 +420,36 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: false,
-    params: z
-      .object({
-        scope: Scope,
-        /** Absent: every room. */
-        notebook_id: NotebookId.optional(),
-        label: z.string().max(200).optional(),
-        /** Seconds until it expires; absent: never. Not with `once`. */
-        ttl_s: z
-          .number()
-          .int()
-          .min(1)
-          .max(10 * 366 * 86_400)
-          .optional(),
-        once: z.boolean().default(false),
-      })
-      .strict()
-      .refine((p) => !(p.once && p.ttl_s !== undefined), 'ttl_s has no meaning with once'),
-    result: z.object({
-      token: z.string(),
-      /** What `revoke_token` takes; null for a token for one use. */
-      token_id: z.string().nullable(),
-      /** Epoch ms. */
-      expires_at: z.number().nullable(),
-      /** URL of the HTTP listener, null while it is off. */
-      http: z.string().nullable(),
-    }),
+    params: lazily(() =>
+      z
+        .object({
+          scope: Scope,
+          /** Absent: every room. */
+          notebook_id: NotebookId.optional(),
+          label: z.string().max(200).optional(),
+          /** Seconds until it expires; absent: never. Not with `once`. */
+          ttl_s: z
+            .number()
+            .int()
+            .min(1)
+            .max(10 * 366 * 86_400)
+            .optional(),
+          once: z.boolean().default(false),
+        })
+        .strict()
+        .refine((p) => !(p.once && p.ttl_s !== undefined), 'ttl_s has no meaning with once'),
+    ),
+    result: lazily(() =>
+      z.object({
+        token: z.string(),
+        /** What `revoke_token` takes; null for a token for one use. */
+        token_id: z.string().nullable(),
+        /** Epoch ms. */
+        expires_at: z.number().nullable(),
+        /** URL of the HTTP listener, null while it is off. */
+        http: z.string().nullable(),
+      }),
+    ),
   },
   list_tokens: {
     channel: 'connection',
@@ -423,7 +457,7 @@ const table = {
     gate: 'none',
     mutates: false,
     params: none,
-    result: z.object({ tokens: z.array(TokenSummary) }),
+    result: lazily(() => z.object({ tokens: z.array(TokenSummary) })),
   },
   /** Ends the token and every connection that was made with it. */
   revoke_token: {
@@ -431,8 +465,8 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: false,
-    params: z.object({ token_id: z.string().min(1).max(100) }).strict(),
-    result: z.object({ revoked: TokenSummary }),
+    params: lazily(() => z.object({ token_id: z.string().min(1).max(100) }).strict()),
+    result: lazily(() => z.object({ revoked: TokenSummary })),
   },
   // --- channel 0: the ledger of agent sessions ---------------------------------------------------------------------
   ...ledgerMethods,
@@ -443,34 +477,36 @@ const table = {
     scope: 'viewer',
     gate: 'projection',
     mutates: false,
-    params: z
-      .object({ start: index.default(0), count: z.number().int().min(1).max(1000).default(200) })
-      .strict(),
-    result: z.object({
-      cells: z.array(Cell),
-      total: z.number().int(),
-      start: z.number().int(),
-      next_start: z.number().int().optional(),
-      doc_seq: z.number().int(),
-      event_seq: z.number().int(),
-    }),
+    params: lazily(() =>
+      z.object({ start: index.default(0), count: z.number().int().min(1).max(1000).default(200) }).strict(),
+    ),
+    result: lazily(() =>
+      z.object({
+        cells: z.array(Cell),
+        total: z.number().int(),
+        start: z.number().int(),
+        next_start: z.number().int().optional(),
+        doc_seq: z.number().int(),
+        event_seq: z.number().int(),
+      }),
+    ),
   },
   get_cell: {
     channel: 'room',
     scope: 'viewer',
     gate: 'projection',
     mutates: false,
-    params: z.object({ cell_id: CellId }).strict(),
-    result: z.object({ cell: Cell, doc_seq: z.number().int(), event_seq: z.number().int() }),
+    params: lazily(() => z.object({ cell_id: CellId }).strict()),
+    result: lazily(() => z.object({ cell: Cell, doc_seq: z.number().int(), event_seq: z.number().int() })),
   },
   edit: {
     channel: 'room',
     scope: 'editor',
     gate: 'mutate',
     mutates: true,
-    params: z.object({ operations: z.array(Operation).min(1).max(1000) }).strict(),
+    params: lazily(() => z.object({ operations: z.array(Operation).min(1).max(1000) }).strict()),
     /** `cell_ids`: for each operation the cell it made or touched. */
-    result: z.object({ doc_seq: z.number().int(), cell_ids: z.array(CellId) }),
+    result: lazily(() => z.object({ doc_seq: z.number().int(), cell_ids: z.array(CellId) })),
   },
   clear_outputs: {
     channel: 'room',
@@ -478,59 +514,65 @@ const table = {
     gate: 'mutate',
     mutates: true,
     /** absent: all cells. A cell whose execution is not terminal keeps it. */
-    params: z.object({ cell_ids: z.array(CellId).max(100_000).optional() }).strict(),
-    result: z.object({ cell_ids: z.array(CellId), event_seq: z.number().int() }),
+    params: lazily(() => z.object({ cell_ids: z.array(CellId).max(100_000).optional() }).strict()),
+    result: lazily(() => z.object({ cell_ids: z.array(CellId), event_seq: z.number().int() })),
   },
   execute: {
     channel: 'room',
     scope: 'owner',
     gate: 'execute',
     mutates: true,
-    params: z
-      .object({
-        cell_id: CellId.optional(),
-        /** Code of no cell; exactly one of `cell_id` and `code`. */
-        code: source.optional(),
-        on_error: onError,
-        /** Refuses with `conflict` when the cell's source is another. */
-        expect_source_hash: z.string().optional(),
-        /** false: `input()` raises as Jupyter does. */
-        allow_stdin: z.boolean().default(true),
-      })
-      .strict()
-      .refine(
-        (p) => (p.cell_id === undefined) !== (p.code === undefined),
-        'expected exactly one of cell_id and code',
-      ),
+    params: lazily(() =>
+      z
+        .object({
+          cell_id: CellId.optional(),
+          /** Code of no cell; exactly one of `cell_id` and `code`. */
+          code: source.optional(),
+          on_error: onError,
+          /** Refuses with `conflict` when the cell's source is another. */
+          expect_source_hash: z.string().optional(),
+          /** false: `input()` raises as Jupyter does. */
+          allow_stdin: z.boolean().default(true),
+        })
+        .strict()
+        .refine(
+          (p) => (p.cell_id === undefined) !== (p.code === undefined),
+          'expected exactly one of cell_id and code',
+        ),
+    ),
     /** `already_active`: the cell was queued or running; this is that execution. */
-    result: z.object({
-      execution: ExecutionSummary,
-      already_active: z.boolean(),
-      event_seq: z.number().int(),
-    }),
+    result: lazily(() =>
+      z.object({
+        execution: ExecutionSummary,
+        already_active: z.boolean(),
+        event_seq: z.number().int(),
+      }),
+    ),
   },
   run_all: {
     channel: 'room',
     scope: 'owner',
     gate: 'execute',
     mutates: true,
-    params: z
-      .object({
-        on_error: onError,
-        allow_stdin: z.boolean().default(true),
-        /** Source hash of each code cell, by cell id: refuses with `conflict` unless these are all code cells and their sources. */
-        expect_sources: z.record(CellId, z.string()).optional(),
-      })
-      .strict(),
-    result: z.object({ executions: z.array(ExecutionSummary), event_seq: z.number().int() }),
+    params: lazily(() =>
+      z
+        .object({
+          on_error: onError,
+          allow_stdin: z.boolean().default(true),
+          /** Source hash of each code cell, by cell id: refuses with `conflict` unless these are all code cells and their sources. */
+          expect_sources: z.record(CellId, z.string()).optional(),
+        })
+        .strict(),
+    ),
+    result: lazily(() => z.object({ executions: z.array(ExecutionSummary), event_seq: z.number().int() })),
   },
   list_executions: {
     channel: 'room',
     scope: 'viewer',
     gate: 'runtime',
     mutates: false,
-    params: z.object({ limit: z.number().int().min(1).max(500).default(50) }).strict(),
-    result: z.object({ executions: z.array(ExecutionSummary) }),
+    params: lazily(() => z.object({ limit: z.number().int().min(1).max(500).default(50) }).strict()),
+    result: lazily(() => z.object({ executions: z.array(ExecutionSummary) })),
   },
   /**
    * Who edited behind document update `after`, the newest first. A snapshot forgets who made the updates it covers: then the sum of
@@ -541,12 +583,14 @@ const table = {
     scope: 'viewer',
     gate: 'projection',
     mutates: false,
-    params: z.object({ after: index }).strict(),
-    result: z.object({
-      editors: z.array(z.object({ by: z.string(), edits: z.number().int().positive() })),
-      edits: index,
-      doc_seq: index,
-    }),
+    params: lazily(() => z.object({ after: index }).strict()),
+    result: lazily(() =>
+      z.object({
+        editors: z.array(z.object({ by: z.string(), edits: z.number().int().positive() })),
+        edits: index,
+        doc_seq: index,
+      }),
+    ),
   },
   /** Cancels a queued execution, or interrupts it when it is the running one. A terminal one is answered as it is. */
   cancel_execution: {
@@ -554,16 +598,18 @@ const table = {
     scope: 'owner',
     gate: 'runtime',
     mutates: true,
-    params: z.object({ execution_id: ExecutionId }).strict(),
-    result: z.object({ execution: ExecutionSummary }),
+    params: lazily(() => z.object({ execution_id: ExecutionId }).strict()),
+    result: lazily(() => z.object({ execution: ExecutionSummary })),
   },
   send_input: {
     channel: 'room',
     scope: 'owner',
     gate: 'runtime',
     mutates: true,
-    params: z.object({ execution_id: ExecutionId, value: z.string().max(1024 * 1024) }).strict(),
-    result: z.object({ accepted: z.literal(true) }),
+    params: lazily(() =>
+      z.object({ execution_id: ExecutionId, value: z.string().max(1024 * 1024) }).strict(),
+    ),
+    result: lazily(() => z.object({ accepted: z.literal(true) })),
   },
   /** Answers when the running execution has ended, or after 5 s with `offer: restart`. */
   interrupt: {
@@ -572,12 +618,14 @@ const table = {
     gate: 'runtime',
     mutates: true,
     params: none,
-    result: z.object({
-      interrupted: ExecutionId.nullable(),
-      cancelled: z.array(ExecutionId),
-      /** Present when the kernel did not stop in time. */
-      offer: z.literal('restart').optional(),
-    }),
+    result: lazily(() =>
+      z.object({
+        interrupted: ExecutionId.nullable(),
+        cancelled: z.array(ExecutionId),
+        /** Present when the kernel did not stop in time. */
+        offer: z.literal('restart').optional(),
+      }),
+    ),
   },
   restart_kernel: {
     channel: 'room',
@@ -585,8 +633,10 @@ const table = {
     gate: 'none',
     mutates: true,
     /** `reset`: a person wants a kernel although those before ran out of memory again and again. */
-    params: z.object({ kernel: z.string().max(200).optional(), reset: z.boolean().default(false) }).strict(),
-    result: z.object({ kernel: KernelSummary }),
+    params: lazily(() =>
+      z.object({ kernel: z.string().max(200).optional(), reset: z.boolean().default(false) }).strict(),
+    ),
+    result: lazily(() => z.object({ kernel: KernelSummary })),
   },
   /** How long the room's kernel is kept idle; also for the one that runs. */
   set_keep_alive: {
@@ -594,8 +644,8 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ keep_alive: z.union([z.literal('default'), KeepAlive]) }).strict(),
-    result: z.object({ keep_alive: KeepAlive }),
+    params: lazily(() => z.object({ keep_alive: z.union([z.literal('default'), KeepAlive]) }).strict()),
+    result: lazily(() => z.object({ keep_alive: KeepAlive })),
   },
   shutdown_kernel: {
     channel: 'room',
@@ -603,30 +653,38 @@ const table = {
     gate: 'none',
     mutates: true,
     params: none,
-    result: z.object({ ended: z.boolean() }),
+    result: lazily(() => z.object({ ended: z.boolean() })),
   },
   complete: {
     channel: 'room',
     scope: 'owner',
     gate: 'runtime',
     mutates: false,
-    params: z.object({ code: source, cursor: index }).strict(),
-    result: z.object({
-      matches: z.array(z.string()),
-      cursor_start: index,
-      cursor_end: index,
-      metadata: z.record(z.string(), z.unknown()),
-    }),
+    params: lazily(() => z.object({ code: source, cursor: index }).strict()),
+    result: lazily(() =>
+      z.object({
+        matches: z.array(z.string()),
+        cursor_start: index,
+        cursor_end: index,
+        metadata: z.record(z.string(), z.unknown()),
+      }),
+    ),
   },
   inspect: {
     channel: 'room',
     scope: 'owner',
     gate: 'runtime',
     mutates: false,
-    params: z
-      .object({ code: source, cursor: index, detail_level: z.union([z.literal(0), z.literal(1)]).default(0) })
-      .strict(),
-    result: z.object({ found: z.boolean(), data: z.record(z.string(), z.unknown()) }),
+    params: lazily(() =>
+      z
+        .object({
+          code: source,
+          cursor: index,
+          detail_level: z.union([z.literal(0), z.literal(1)]).default(0),
+        })
+        .strict(),
+    ),
+    result: lazily(() => z.object({ found: z.boolean(), data: z.record(z.string(), z.unknown()) })),
   },
   /** Which comms are open, as Jupyter's comm_info: from the room, without asking the kernel. */
   list_comms: {
@@ -634,8 +692,8 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
-    params: z.object({ target_name: z.string().max(1000).optional() }).strict(),
-    result: z.object({ comms: z.record(z.string(), z.object({ target_name: z.string() })) }),
+    params: lazily(() => z.object({ target_name: z.string().max(1000).optional() }).strict()),
+    result: lazily(() => z.object({ comms: z.record(z.string(), z.object({ target_name: z.string() })) })),
   },
   /** A comm with its state, nothing left out but what `partial` says; `names`: only these values. */
   get_comm: {
@@ -643,8 +701,10 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
-    params: z.object({ comm_id: CommId, names: z.array(z.string()).max(10_000).optional() }).strict(),
-    result: z.object({ comm: CommView }),
+    params: lazily(() =>
+      z.object({ comm_id: CommId, names: z.array(z.string()).max(10_000).optional() }).strict(),
+    ),
+    result: lazily(() => z.object({ comm: CommView })),
   },
   /** A message that was too large for its event; the newest 32 MiB of them are kept while the daemon lives. */
   read_comm_message: {
@@ -652,8 +712,8 @@ const table = {
     scope: 'viewer',
     gate: 'none',
     mutates: false,
-    params: z.object({ message_id: z.string().max(1000) }).strict(),
-    result: z.object({ content: CommContent }),
+    params: lazily(() => z.object({ message_id: z.string().max(1000) }).strict()),
+    result: lazily(() => z.object({ content: CommContent })),
   },
   /** Opens a comm to a target that the kernel has registered; a kernel that has none closes it again (`comm_closed`). */
   open_comm: {
@@ -661,16 +721,18 @@ const table = {
     scope: 'owner',
     gate: 'runtime',
     mutates: true,
-    params: z
-      .object({
-        target_name: z.string().min(1).max(1000),
-        target_module: z.string().max(1000).optional(),
-        /** absent: one is made. */
-        comm_id: CommId.optional(),
-        ...commMessage,
-      })
-      .strict(),
-    result: z.object({ comm_id: CommId, event_seq: z.number().int() }),
+    params: lazily(() =>
+      z
+        .object({
+          target_name: z.string().min(1).max(1000),
+          target_module: z.string().max(1000).optional(),
+          /** absent: one is made. */
+          comm_id: CommId.optional(),
+          ...commMessage,
+        })
+        .strict(),
+    ),
+    result: lazily(() => z.object({ comm_id: CommId, event_seq: z.number().int() })),
   },
   /** A comm_msg to the kernel. `{method: "update", state, buffer_paths}` also changes the room's state, for all peers, at once. */
   send_comm: {
@@ -678,16 +740,16 @@ const table = {
     scope: 'owner',
     gate: 'runtime',
     mutates: true,
-    params: z.object({ comm_id: CommId, ...commMessage }).strict(),
-    result: z.object({ message_id: z.string(), event_seq: z.number().int() }),
+    params: lazily(() => z.object({ comm_id: CommId, ...commMessage }).strict()),
+    result: lazily(() => z.object({ message_id: z.string(), event_seq: z.number().int() })),
   },
   close_comm: {
     channel: 'room',
     scope: 'owner',
     gate: 'runtime',
     mutates: true,
-    params: z.object({ comm_id: CommId, data: CommData.default({}) }).strict(),
-    result: z.object({ comm_id: CommId, event_seq: z.number().int() }),
+    params: lazily(() => z.object({ comm_id: CommId, data: CommData.default({}) }).strict()),
+    result: lazily(() => z.object({ comm_id: CommId, event_seq: z.number().int() })),
   },
   save: {
     channel: 'room',
@@ -695,14 +757,16 @@ const table = {
     gate: 'document',
     mutates: true,
     /** `path`: save as; the room is bound to it from then on. */
-    params: z.object({ path: z.string().min(1).max(4096).optional() }).strict(),
-    result: z.object({
-      notebook_id: NotebookId,
-      path: z.string(),
-      outcome: z.enum(['saved', 'already_current']),
-      doc_seq: z.number().int(),
-      event_seq: z.number().int(),
-    }),
+    params: lazily(() => z.object({ path: z.string().min(1).max(4096).optional() }).strict()),
+    result: lazily(() =>
+      z.object({
+        notebook_id: NotebookId,
+        path: z.string(),
+        outcome: z.enum(['saved', 'already_current']),
+        doc_seq: z.number().int(),
+        event_seq: z.number().int(),
+      }),
+    ),
   },
   source_status: {
     channel: 'room',
@@ -710,34 +774,36 @@ const table = {
     gate: 'none',
     mutates: false,
     params: none,
-    result: z.object({
-      notebook_id: NotebookId,
-      path: z.string().nullable(),
-      source_state: SourceState,
-      reason: z.string().optional(),
-      conflicts: z.array(
-        z.object({
-          cell_id: CellId,
-          base: z.string().nullable(),
-          room: z.string().nullable(),
-          disk: z.string().nullable(),
-        }),
-      ),
-      /** What is odd about the file and was kept: duplicate ids, NaN and the like; the first 100. */
-      warnings: z.array(z.string()).optional(),
-      autosave: Autosaving,
-      doc_seq: z.number().int(),
-      /** The document as of this number is in the file. */
-      saved_doc_seq: z.number().int(),
-    }),
+    result: lazily(() =>
+      z.object({
+        notebook_id: NotebookId,
+        path: z.string().nullable(),
+        source_state: SourceState,
+        reason: z.string().optional(),
+        conflicts: z.array(
+          z.object({
+            cell_id: CellId,
+            base: z.string().nullable(),
+            room: z.string().nullable(),
+            disk: z.string().nullable(),
+          }),
+        ),
+        /** What is odd about the file and was kept: duplicate ids, NaN and the like; the first 100. */
+        warnings: z.array(z.string()).optional(),
+        autosave: Autosaving,
+        doc_seq: z.number().int(),
+        /** The document as of this number is in the file. */
+        saved_doc_seq: z.number().int(),
+      }),
+    ),
   },
   reconcile_source: {
     channel: 'room',
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ keep: z.enum(['room', 'disk', 'both']) }).strict(),
-    result: z.object({ source_state: SourceState, changed: z.array(CellId) }),
+    params: lazily(() => z.object({ keep: z.enum(['room', 'disk', 'both']) }).strict()),
+    result: lazily(() => z.object({ source_state: SourceState, changed: z.array(CellId) })),
   },
   /** Whether the room is saved by itself; kept with the room. */
   set_autosave: {
@@ -745,8 +811,8 @@ const table = {
     scope: 'owner',
     gate: 'none',
     mutates: true,
-    params: z.object({ autosave: Autosaving }).strict(),
-    result: z.object({ autosave: Autosaving }),
+    params: lazily(() => z.object({ autosave: Autosaving }).strict()),
+    result: lazily(() => z.object({ autosave: Autosaving })),
   },
 } as const satisfies Record<string, MethodRule>
 

@@ -62,7 +62,7 @@ export function createKernelProvider(options: KernelProviderOptions): KernelProv
 
 class Kernels implements KernelProvider {
   readonly #options: KernelProviderOptions
-  readonly #environment: Promise<Variables>
+  #environment: Promise<Variables> | null = null
   readonly #kernels = new Map<KernelId, HostedKernel>()
   readonly #gateways: Gateways
   readonly #leftovers: GatewayLeftovers
@@ -70,17 +70,11 @@ class Kernels implements KernelProvider {
 
   constructor(options: KernelProviderOptions) {
     this.#options = options
-    const capture =
-      options.environment ??
-      (() => captureLoginEnvironment(process.env, (reason) => options.log.warn(reason)))
-    // Begun at once: the first start shall not wait for a slow profile.
-    this.#environment = capture()
-    this.#environment.catch((error: unknown) => options.log.error({ error }, 'no environment for kernels'))
     this.#gateways = new Gateways(
       options.gateways ?? [],
       options.clock,
       // A login service gives the daemon none of what the user's profile sets.
-      async (name) => process.env[name] ?? (await this.#environment)[name],
+      async (name) => process.env[name] ?? (await this.environment())[name],
     )
     this.#leftovers = new GatewayLeftovers({
       places: options.places,
@@ -95,7 +89,15 @@ class Kernels implements KernelProvider {
     return [...local.map(summaryOf), ...remote]
   }
 
-  async environment(): Promise<Variables> {
+  /** Asked of the shell once, at the first call. */
+  environment(): Promise<Variables> {
+    if (this.#environment === null) {
+      const { environment, log } = this.#options
+      const capture =
+        environment ?? (() => captureLoginEnvironment(process.env, (reason) => log.warn(reason)))
+      this.#environment = capture()
+      this.#environment.catch((error: unknown) => log.error({ error }, 'no environment for kernels'))
+    }
     return this.#environment
   }
 
@@ -192,7 +194,7 @@ class Kernels implements KernelProvider {
   }
 
   async #specs(): Promise<KernelSpec[]> {
-    return findKernelSpecs(await this.#environment)
+    return findKernelSpecs(await this.environment())
   }
 
   async #launch(chosen: Chosen, request: StartRequest): Promise<HostedKernel> {
@@ -201,7 +203,7 @@ class Kernels implements KernelProvider {
     const id = KernelId.parse(randomUUID())
     const { folder } = kernelPlaces(places, id)
     const own = { ...local?.env, ...request.env }
-    const environment = { ...(await this.#environment), ...own }
+    const environment = { ...(await this.environment()), ...own }
     const launch = firstLaunch({
       places,
       id,
@@ -241,7 +243,7 @@ class Kernels implements KernelProvider {
 
   /** For a local kernel it is the kernel's own. Only the host of a remote one gets the token, in no other way. */
   async #hostEnvironment({ remote }: HostLaunch): Promise<Variables> {
-    const environment = await this.#environment
+    const environment = await this.environment()
     if (remote === undefined) return environment
     const token = await this.#gateways.token(remote.token_env)
     return token === null ? environment : { ...environment, [GATEWAY_TOKEN]: token }

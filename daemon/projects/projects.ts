@@ -27,7 +27,7 @@ import { Git } from './git/git.ts'
 import { MemoryKeeper } from './memory/keeper.ts'
 import { ProjectList } from './project-list.ts'
 import { serveProjects } from './requests.ts'
-import { clearRetired, type Retired, removeStrayFolders, retireLeftovers, retireRows } from './restart.ts'
+import { clearRetired, listFolders, type Retired, retireLeftovers, retireRows } from './restart.ts'
 import { ProjectHooks } from './room-hooks.ts'
 import { plainSteps, type Steps } from './steps.ts'
 import { SWEEP_MS, sweepPools } from './sweep.ts'
@@ -145,12 +145,15 @@ export class Projects {
 
   async #ready(): Promise<void> {
     await clearRetired(this.context, this.tier, this.#retired)
-    await removeStrayFolders(this.context)
     this.#retired = []
+    const removeStrays = await listFolders(this.context)
     await clearArchivedLeftovers(this.context, this.tier)
     this.#scheduleSweep()
     // Behind everything that waits to be served.
-    this.context.clock.after(0, () => void inBackground(this.context, 'warming', () => this.#warmAll()))
+    this.context.clock.after(0, () => {
+      void inBackground(this.context, 'removing folders of no room', removeStrays)
+      void inBackground(this.context, 'warming', () => this.#warmAll())
+    })
   }
 
   async #warmAll(): Promise<void> {

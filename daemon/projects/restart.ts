@@ -8,6 +8,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../protocol/errors.ts'
 import { ClientInstance, NotebookId, ProjectId } from '../../protocol/ids.ts'
+import { Breathing } from '../breathing.ts'
 import { type RoomState, step } from '../rooms/room-state.ts'
 import type { ProjectsContext } from './context.ts'
 import { removeEmpty, removeFolder } from './folders.ts'
@@ -88,23 +89,38 @@ export async function clearRetired(
   )
 }
 
-/** Folders whose room is not known: a daemon that died between a folder and its row. */
-export async function removeStrayFolders(context: ProjectsContext): Promise<void> {
+/**
+ * Folders whose room is not known: a daemon that died between a folder and its row. They are listed now, when nobody makes a room, and
+ * looked at by the returned function, which may run beside everything else.
+ */
+export async function listFolders(context: ProjectsContext): Promise<() => Promise<void>> {
   const { workspaces, scratch } = context.places
-  for (const folder of await foldersWithoutRoom(context, workspaces)) await removeFolder(folder)
-  // A scratch folder may be older than a store that was repaired: only an empty one is nobody's for certain.
-  for (const folder of await foldersWithoutRoom(context, scratch)) await removeEmpty(folder)
+  const [ofWorkspaces, ofScratch] = await Promise.all([namesIn(workspaces), namesIn(scratch)])
+  return async () => {
+    for await (const folder of foldersWithoutRoom(context, workspaces, ofWorkspaces))
+      await removeFolder(folder)
+    // A scratch folder may be older than a store that was repaired: only an empty one is nobody's for certain.
+    for await (const folder of foldersWithoutRoom(context, scratch, ofScratch)) await removeEmpty(folder)
+  }
 }
 
-async function foldersWithoutRoom(context: ProjectsContext, parent: string): Promise<string[]> {
-  const names = await readdir(parent).catch(() => []) // no room has had such a folder yet
-  return names
-    .filter((name) => {
-      const id = NotebookId.safeParse(name)
-      if (!id.success) return false
-      return context.store.get('SELECT 1 FROM rooms WHERE notebook_id = ?', id.data) === undefined
-    })
-    .map((name) => join(parent, name))
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => []) // no room has had such a folder yet
+}
+
+async function* foldersWithoutRoom(
+  context: ProjectsContext,
+  parent: string,
+  names: readonly string[],
+): AsyncGenerator<string> {
+  const breathing = new Breathing()
+  for (const name of names) {
+    if (breathing.due) await breathing.pause()
+    const id = NotebookId.safeParse(name)
+    if (!id.success) continue
+    if (context.store.get('SELECT 1 FROM rooms WHERE notebook_id = ?', id.data) !== undefined) continue
+    yield join(parent, name)
+  }
 }
 
 /** Clears discarded rooms whose clearing had failed. Returns how many there were. */

@@ -24,19 +24,24 @@ export interface DaemonProcess {
   /** Epoch ms. */
   readonly startedAt: number
   readonly socket: string
-  /** URL of the HTTP listener, null when it is off. */
-  http(): string | null
+  /** The HTTP listener. Asked once the rooms are ready; resolves when it listens, or when it is known that it does not. */
+  http(): Promise<HttpSide>
   storeHealth(): StoreHealth
   /** Newest generation and mutation id of a client instance, for WELCOME; must answer before the rooms are ready too. */
   instance(clientInstance: ClientInstance): { activation_generation: number; mutation_id: number }
-  /** The tokens of the HTTP listener; null while there is none. */
-  tokens(): TokenDesk | null
   /** Content of a blob. Rejects `not_found`. */
   readBlob(hash: BlobHash): Promise<Uint8Array>
   /** A method of the ledger. Asked once the rooms are ready. */
   ledger(method: LedgerMethod, args: unknown, context: RequestContext): Promise<unknown>
   /** Ends the daemon in order; resolves once everything acknowledged is durable, and ends the process soon after. */
   stop(request: StopRequest): Promise<MethodResult<'shutdown'>>
+}
+
+export interface HttpSide {
+  /** null when it is off. */
+  readonly url: string | null
+  /** null while there is no listener to use a token for. */
+  readonly tokens: TokenDesk | null
 }
 
 /** Makes, lists and ends tokens. Throws RoomdError. */
@@ -72,24 +77,20 @@ export class ConnectionMethods {
       case 'ping':
         return nothing
       case 'status':
-        return this.#whenReady(call, (rooms) => this.#status(rooms))
+        return this.#withHttp(call, ({ url }, rooms) => this.#status(url, rooms))
       case 'fetch_blob':
         return this.#fetchBlob(call.args as MethodArguments<'fetch_blob'>, port)
       case 'shutdown':
         return this.#whenReady(call, () => this.#shutdown(call.args as MethodArguments<'shutdown'>))
       case 'create_token': {
         const args = call.args as MethodArguments<'create_token'>
-        // The listener is there before the rooms are.
-        return this.#whenReady(call, () => ({
-          ...this.#tokens().create(args),
-          http: this.#options.process.http(),
-        }))
+        return this.#withHttp(call, (http) => ({ ...desk(http).create(args), http: http.url }))
       }
       case 'list_tokens':
-        return this.#whenReady(call, () => ({ tokens: this.#tokens().list() }))
+        return this.#withHttp(call, (http) => ({ tokens: desk(http).list() }))
       case 'revoke_token': {
         const { token_id } = call.args as MethodArguments<'revoke_token'>
-        return this.#whenReady(call, () => ({ revoked: this.#tokens().revoke(token_id) }))
+        return this.#withHttp(call, (http) => ({ revoked: desk(http).revoke(token_id) }))
       }
       case 'list_rooms':
       case 'list_kernels':
@@ -123,7 +124,15 @@ export class ConnectionMethods {
     })
   }
 
-  #status(rooms: Rooms): DaemonStatus {
+  #withHttp(call: Call, run: (http: HttpSide, rooms: Rooms) => unknown): unknown {
+    return this.#whenReady(call, async (rooms) => {
+      const http = await this.#options.process.http()
+      if (call.context.aborted) throw call.context.aborted
+      return run(http, rooms)
+    })
+  }
+
+  #status(http: string | null, rooms: Rooms): DaemonStatus {
     const { process: daemon, now, connections } = this.#options
     const memory = process.memoryUsage()
     return {
@@ -133,21 +142,12 @@ export class ConnectionMethods {
       version: VERSION,
       uptime_s: Math.max(0, now() - daemon.startedAt) / 1000,
       socket: daemon.socket,
-      http: daemon.http(),
+      http,
       ...rooms.counts(),
       connections: connections(),
       journal: { ...daemon.storeHealth() },
       memory: { rss: memory.rss, heap_used: memory.heapUsed },
     }
-  }
-
-  #tokens(): TokenDesk {
-    const tokens = this.#options.process.tokens()
-    if (tokens) return tokens
-    throw new RoomdError(
-      'unsupported',
-      'the HTTP listener is off, so there is nothing to use a token for; see "roomd config get http", and "roomd logs" for a failure',
-    )
   }
 
   async #fetchBlob({ blob }: MethodArguments<'fetch_blob'>, port: { queued(): number }): Promise<WithBlob> {
@@ -176,4 +176,12 @@ export class ConnectionMethods {
     }
     return daemon.stop(args)
   }
+}
+
+function desk({ tokens }: HttpSide): TokenDesk {
+  if (tokens) return tokens
+  throw new RoomdError(
+    'unsupported',
+    'the HTTP listener is off, so there is nothing to use a token for; see "roomd config get http", and "roomd logs" for a failure',
+  )
 }

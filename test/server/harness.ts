@@ -48,18 +48,20 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       bootId,
       startedAt: systemClock.now(),
       socket: path,
-      http: () => null,
-      tokens: () => ({
-        create: () => ({ token: 't', token_id: 'a', expires_at: null }),
-        list: () => [],
-        revoke: (token_id) => ({
-          token_id,
-          label: '',
-          scope: 'viewer',
-          notebook_id: null,
-          created_at: 0,
-          expires_at: null,
-        }),
+      http: async () => ({
+        url: null,
+        tokens: {
+          create: () => ({ token: 't', token_id: 'a', expires_at: null }),
+          list: () => [],
+          revoke: (token_id) => ({
+            token_id,
+            label: '',
+            scope: 'viewer',
+            notebook_id: null,
+            created_at: 0,
+            expires_at: null,
+          }),
+        },
       }),
       storeHealth: () => ({ state: 'ok', size: 5, pending: 0 }),
       instance: () => rooms.instance(),
