@@ -123,20 +123,27 @@ async function move(
 }
 
 /**
- * What somebody has put into a workspace that he was given, as far as that can be told. What setup makes and git ignores is nobody's
- * own.
+ * What somebody has put into a workspace that he was given, as far as that can be told. Folders that git ignores, which setup fills, are
+ * nobody's own; a file that is ignored by itself (`.env`) may be.
  */
 async function putThere(
   context: ProjectsContext,
   folder: string,
-  which: 'ignored too' | 'not ignored',
+  which: 'ignored too' | 'not in ignored folders',
   signal: AbortSignal | undefined,
 ): Promise<string[]> {
   const newer = await userFiles(folder)
   if (newer.length === 0) return []
-  if (which === 'not ignored') {
-    const changed = await listedPaths(context.git, folder, 'changed', signal)
-    return newer.filter((path) => changed.has(path))
+  if (which === 'not in ignored folders') {
+    const [changed, alone] = await Promise.all([
+      listedPaths(context.git, folder, 'changed', signal),
+      listedPaths(context.git, folder, 'ignored alone', signal),
+    ])
+    const repositories = [...changed].filter((path) => path.endsWith('/'))
+    return newer.filter(
+      (path) =>
+        changed.has(path) || alone.has(path) || repositories.some((folder) => path.startsWith(folder)),
+    )
   }
   const tracked = await listedPaths(context.git, folder, 'tracked', signal)
   return newer.filter((path) => !tracked.has(path))
@@ -211,7 +218,10 @@ export async function startInWorkspace(
   if (done === 'ran' && standby) await markPrepared(workspace.folder)
   // Somebody has it, and may have put something into it while it was set up.
   else if (done === 'ran' && room.record.state === 'draft')
-    await markPrepared(workspace.folder, await putThere(context, workspace.folder, 'not ignored', signal))
+    await markPrepared(
+      workspace.folder,
+      await putThere(context, workspace.folder, 'not in ignored folders', signal),
+    )
   // It may have been taken back meanwhile.
   mustBeTrusted(project, workspace)
   workspace.detail = { ...workspace.detail, fingerprint }

@@ -67,15 +67,18 @@ test('a draft that nobody is in for 15 minutes goes back to the pool; with files
 
 test('what somebody puts into a draft while it is set up is his; what setup makes and git ignores is not', () =>
   withProjects(async (bench) => {
-    const repository = bench.repository({ '.gitignore': 'made/\n' })
+    const repository = bench.repository({ '.gitignore': 'made/\n.env\n' })
     const project = await bench.add(repository, { setup: ['mkdir made; echo x > made/by-setup'] })
     const { notebook_id, workspace } = await bench.claim(project)
     bench.steps.after = (name) => {
-      if (name === 'setup') writeFileSync(join(workspace, 'mine.csv'), 'mine')
+      if (name !== 'setup') return
+      writeFileSync(join(workspace, 'mine.csv'), 'mine')
+      // Ignored, and yet nobody's but his.
+      writeFileSync(join(workspace, '.env'), 'KEY=mine')
     }
     const { room, leave } = await bench.attach(notebook_id)
     await until('the kernel', () => room.presentKernel !== null)
-    expect(await userFiles(workspace)).toEqual(['mine.csv'])
+    expect((await userFiles(workspace)).sort()).toEqual(['.env', 'mine.csv'])
     leave()
   }))
 

@@ -209,19 +209,27 @@ export async function excludePaths(workspace: string, paths: readonly string[]):
   )
 }
 
-/** Paths that git tracks, those of submodules too; `changed`: those that are new and not ignored, or not as they were committed. */
+/**
+ * Paths that git tracks, those of submodules too; `changed`: those that are new and not ignored, or not as they were committed; `ignored
+ * alone`: files that git ignores each by itself, not with the folder that they are in. A folder, which ends with a slash, stands for all
+ * that is in it: a repository of its own, or ignored as a whole.
+ */
 export async function listedPaths(
   git: Git,
   folder: string,
-  which: 'tracked' | 'changed',
+  which: 'tracked' | 'changed' | 'ignored alone',
   signal?: AbortSignal,
 ): Promise<Set<string>> {
-  const choice =
-    which === 'tracked' ? ['--recurse-submodules'] : ['--others', '--modified', '--exclude-standard']
-  const out = await git.run(['ls-files', '-z', ...choice], {
+  const out = await git.run(['ls-files', '-z', ...choices[which]], {
     cwd: folder,
     what: 'the workspace could not be looked at',
     signal,
   })
   return new Set(out.split('\0').filter((path) => path !== ''))
 }
+
+const choices = {
+  tracked: ['--recurse-submodules'],
+  changed: ['--others', '--modified', '--exclude-standard'],
+  'ignored alone': ['--others', '--ignored', '--exclude-standard', '--directory'],
+} as const
