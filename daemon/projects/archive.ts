@@ -124,8 +124,7 @@ async function clearArchived(
   tier: Tier,
   workspace: Workspace,
 ): Promise<string | null> {
-  const kept = context.places.kept(workspace.notebookId)
-  const bundled = existsSync(workspace.folder) && (await keepCommits(context, workspace, kept))
-  const files = await tier.clear(workspace.notebookId, workspace.folder, workspace.projectId, bundled)
-  return files ?? (existsSync(kept) ? kept : null)
+  const { notebookId, folder, projectId } = workspace
+  if (existsSync(folder)) await keepCommits(context, workspace, context.places.kept(notebookId))
+  return tier.clear(notebookId, folder, projectId, true)
 }

@@ -3,10 +3,11 @@
  * but for what programs leave behind by themselves. Moved to `<state>/kept/<room>`; what was moved when a daemon died stays moved, and
  * the next one goes on.
  */
-import { type Dirent, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type Dirent, readdirSync, readFileSync } from 'node:fs'
 import { copyFile, lstat, mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { NotebookId, type ProjectId } from '../../protocol/ids.ts'
+import { replaceFile } from '../../protocol/small-files.ts'
 import { preparedAt, readTheirs } from './prepared.ts'
 
 const LEFT_BEHIND: ReadonlySet<string> = new Set([
@@ -58,17 +59,14 @@ function isOurGit(folder: string, entry: Dirent): boolean {
   return entry.name === '.git' && (folder === '' || !entry.isDirectory())
 }
 
-/** Returns where they are now; null: there were none. */
-export async function keepUserFiles(workspace: string, target: string): Promise<string | null> {
-  const paths = await userFiles(workspace)
-  if (paths.length === 0) return null
-  for (const path of paths) {
+/** Moves them; `target` is made where there are some. Rejects with the system's error; what was moved stays moved. */
+export async function keepUserFiles(workspace: string, target: string): Promise<void> {
+  for (const path of await userFiles(workspace)) {
     // Commits have that name; of a submodule in its folder.
     const to = join(target, basename(path) === BUNDLE ? `${path}.file` : path)
     await mkdir(dirname(to), { recursive: true, mode: 0o700 })
     await moveFile(join(workspace, path), to)
   }
-  return target
 }
 
 /** Whole or not at all, also from one file system to another. */
@@ -88,7 +86,7 @@ async function moveFile(from: string, to: string): Promise<void> {
 
 /** Beside a folder of kept files: which project it was of. */
 export function noteKept(kept: string, project: ProjectId | null): void {
-  writeFileSync(`${kept}.json`, JSON.stringify({ project }), { mode: 0o600 })
+  replaceFile(`${kept}.json`, JSON.stringify({ project }), { outlives: 'machine' })
 }
 
 export function readKept(folder: string, project: ProjectId): { notebook_id: NotebookId; path: string }[] {

@@ -300,19 +300,20 @@ export class Tier {
   }
 
   /**
-   * Folder and rows of a discarded room, or the folder of an archived one. Returns where files of a user are now; `keeping`: something
-   * else of it was put there already.
+   * Folder and rows of a discarded room, or the folder of an archived one. Returns where files of a user are now. `commitsKept`: they
+   * were seen to already.
    */
   async clear(
     notebookId: NotebookId,
     folder: string,
     project: ProjectId | null,
-    keeping = false,
+    commitsKept = false,
   ): Promise<string | null> {
     const { places, store, log } = this.#context
-    const commits = keeping || (await this.#keepCommits(notebookId))
-    const files = await keepUserFiles(folder, places.kept(notebookId))
-    const kept = files ?? (commits ? places.kept(notebookId) : null)
+    if (!commitsKept) await this.#keepCommits(notebookId)
+    await keepUserFiles(folder, places.kept(notebookId))
+    // Also what a daemon had put there that died before it could say so.
+    const kept = existsSync(places.kept(notebookId)) ? places.kept(notebookId) : null
     if (kept !== null) noteKept(kept, project)
     if (kept !== null) log.info({ room: notebookId, kept }, 'files of a user were kept')
     await removeWhole(folder)
@@ -321,18 +322,17 @@ export class Tier {
   }
 
   /** Commits that its owner made in a draft before anything happened in its notebook. */
-  async #keepCommits(notebookId: NotebookId): Promise<boolean> {
+  async #keepCommits(notebookId: NotebookId): Promise<void> {
     const workspace = readWorkspace(this.#context.store, notebookId)
     const { owner = null, branch = null, base = null, folder = '' } = workspace ?? {}
-    if (!workspace || owner === null || branch === null || base === null || !existsSync(folder)) return false
+    if (!workspace || owner === null || branch === null || base === null || !existsSync(folder)) return
     const plain = !existsSync(join(folder, '.git', 'modules')) && (await headIsAt(folder, branch, base))
-    if (plain) return false
+    if (plain) return
     try {
-      return await keepCommits(this.#context, workspace, this.#context.places.kept(notebookId))
+      await keepCommits(this.#context, workspace, this.#context.places.kept(notebookId))
     } catch (error) {
       // A repository that git cannot read has none that could be kept; its files are.
       this.#context.log.warn({ room: notebookId, reason: messageOf(error) }, 'commits could not be kept')
-      return false
     }
   }
 

@@ -47,6 +47,20 @@ test('a draft in which somebody only committed goes when its lease is over, and 
     expect(repository.git('show', `${made}:work.txt`)).toBe('done\n')
   }))
 
+test('files that a daemon had moved when it died are told as kept by the next one', () =>
+  withProjects(async (bench) => {
+    const project = await bench.add(bench.repository(), {}, false)
+    const claim = await bench.claim(project)
+    const kept = join(bench.home.places.state, 'kept', claim.notebook_id)
+    mkdirSync(kept, { recursive: true })
+    writeFileSync(join(kept, 'mine.csv'), 'moved already')
+    await bench.restart()
+    expect(existsSync(claim.workspace)).toBe(false)
+    expect(bench.projects.tier.keptOf(project.record.id)).toEqual([
+      { notebook_id: claim.notebook_id, path: kept },
+    ])
+  }))
+
 test('a draft goes back to the pool as it was given, and not with files taken away', () =>
   withProjects(async (bench) => {
     const repository = bench.repository({ 'README.md': 'hello\n', 'data.csv': '1\n' })

@@ -56,7 +56,7 @@ test('a repository of his own is kept with its commits; pipes hold nothing up; n
     execFileSync('mkfifo', [join(folder, 'pipe')])
     mkdirSync(kept)
     writeFileSync(join(kept, 'branch.bundle'), 'commits')
-    expect(await keepUserFiles(folder, kept)).toBe(kept)
+    await keepUserFiles(folder, kept)
     expect(readFileSync(join(kept, 'branch.bundle'), 'utf8')).toBe('commits')
     expect(readFileSync(join(kept, 'branch.bundle.file'), 'utf8')).toBe('a file')
     expect(readFileSync(join(kept, 'mine', '.git', 'HEAD'), 'utf8')).toContain('main')
