@@ -4,7 +4,6 @@
  * first frees, and the second makes V8 shrink the space of new objects too, which it does only when hardly anything was allocated in
  * the last five seconds. Each takes some tens of milliseconds at most, which is why they wait for a quiet moment.
  */
-import { performance } from 'node:perf_hooks'
 import { memoryUsage } from 'node:process'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -42,10 +42,11 @@ launch()
 
 function launch(): void {
   const cachedData = readCode()
-  const script = new Script(
-    `(function (exports, require, module, __filename, __dirname) {${readFileSync(file, 'latin1')}\n})`,
-    { filename: file, ...(cachedData && { cachedData }) },
-  )
+  // The build writes the program as one function, in ASCII: V8 takes the bytes as they are.
+  const script = new Script(readFileSync(file, 'latin1'), {
+    filename: file,
+    ...(cachedData && { cachedData }),
+  })
   const module = { exports: {} }
   const run = script.runInThisContext() as Wrapped
   run(module.exports, createRequire(file), module, file, folder)

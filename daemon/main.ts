@@ -18,7 +18,7 @@ import { socketTransport } from '../protocol/wire/socket-transport.ts'
 import type { DocumentWorker } from './documents/document-worker.ts'
 import { type Blobs, openBlobs } from './executions/blobs.ts'
 import type { HttpService } from './http/service.ts'
-import { IdleMemory } from './idle-memory.ts'
+import type { IdleMemory } from './idle-memory.ts'
 import type { KernelProvider } from './kernels/kernel.ts'
 import { LatePart } from './late-part.ts'
 import type { Ledger } from './ledger/ledger.ts'
@@ -216,6 +216,7 @@ async function finish(
   if (open.leaving) return
   // The first start of a kernel shall not wait for a slow profile.
   kernels.environment().catch(() => undefined) // told in the log, and to whoever starts a kernel
+  const { IdleMemory } = await import('./idle-memory.ts')
   open.idleMemory = new IdleMemory(systemClock)
   say(`ready: pid ${process.pid}, version ${VERSION}, socket ${places.socket}`)
   tellReady()

@@ -14,12 +14,14 @@ export type ProgramName =
 
 /** Absolute path of a program's bundle. Throws when the project was not built. */
 export function programFile(name: ProgramName): string {
+  // Node starts a CommonJS script some milliseconds sooner than an ES module.
+  const file = name === 'daemon' ? 'daemon.cjs' : `${name}.js`
   const start = dirname(fileURLToPath(import.meta.url))
   for (let folder = start; ; folder = dirname(folder)) {
-    for (const candidate of [join(folder, `${name}.js`), join(folder, 'dist', `${name}.js`)]) {
+    for (const candidate of [join(folder, file), join(folder, 'dist', file)]) {
       if (existsSync(candidate)) return candidate
     }
     if (dirname(folder) === folder)
-      throw new Error(`${name}.js is missing beside ${start}: run "npm run build" first`)
+      throw new Error(`${file} is missing beside ${start}: run "npm run build" first`)
   }
 }

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -19,11 +20,10 @@ import { build } from 'esbuild'
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..')
 const outdir = resolve(root, 'dist')
 
-const outside = ['better-sqlite3', 'zeromq', 'esbuild', 'yjs', 'y-protocols', 'lib0', 'sharp']
+const outside = ['*.node', 'zeromq', 'esbuild', 'yjs', 'y-protocols', 'lib0', 'sharp']
 
 const entries = {
   roomd: 'client/cli/main.ts',
-  daemon: 'daemon/launch.ts',
   'store-writer': 'daemon/store/writer.ts',
   'file-worker': 'daemon/documents/file-worker.ts',
   'ledger-worker': 'daemon/ledger/tree/tree-worker.ts',
@@ -51,6 +51,33 @@ const onlyEnglish = {
   },
 }
 
+/** Its JavaScript lies in the bundles, so that Node need not look for it in a dozen files; its binary is where its installation put it. */
+const sqliteWithin = {
+  name: 'sqlite-within',
+  setup({ onLoad }) {
+    onLoad({ filter: /better-sqlite3\/lib\/database\.js$/ }, async ({ path }) => {
+      const search = "require('bindings')('better_sqlite3.node')"
+      const contents = readFileSync(path, 'utf8')
+      if (!contents.includes(search)) throw new Error(`${path} finds its binary in another way than it did`)
+      return {
+        contents: contents.replace(search, "require('better-sqlite3/build/Release/better_sqlite3.node')"),
+        loader: 'js',
+      }
+    })
+  },
+}
+
+/** The daemon's log writes its file itself (daemon/server/log.ts): what pino has for that would only be loaded. */
+const ownLogFile = {
+  name: 'own-log-file',
+  setup({ onLoad }) {
+    onLoad({ filter: /node_modules\/(sonic-boom\/index|thread-stream\/index)\.js$/ }, () => ({
+      contents: 'module.exports = class NotBundled {}',
+      loader: 'js',
+    }))
+  },
+}
+
 mkdirSync(outdir, { recursive: true })
 const present = Object.entries(entries).filter(([, file]) => existsSync(resolve(root, file)))
 for (const [name, file] of Object.entries(entries)) {
@@ -68,23 +95,35 @@ const common = {
   logLevel: 'warning',
   legalComments: 'none',
   metafile: true,
-  plugins: [onlyEnglish],
+  plugins: [onlyEnglish, sqliteWithin, ownLogFile],
 }
-// The daemon is one script, so that V8 can keep what it compiled (daemon/launch.ts); Yjs lies in it, the one copy of its thread.
-const daemon = await build({
+const script = {
   ...common,
-  entryPoints: { 'daemon-program': 'daemon/main.ts' },
-  entryNames: '[name]-[hash]',
   outExtension: { '.js': '.cjs' },
   format: 'cjs',
   charset: 'ascii',
   external: outside.filter((name) => !['yjs', 'y-protocols', 'lib0'].includes(name)),
+}
+// The daemon is one script, so that V8 can keep what it compiled (daemon/launch.ts); Yjs lies in it, the one copy of its thread.
+const daemon = await build({
+  ...script,
+  entryPoints: { 'daemon-program': 'daemon/main.ts' },
+  entryNames: '[name]-[hash]',
   define: { 'import.meta.url': '__moduleUrl' },
-  banner: { js: "const __moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  banner: {
+    js: "(function (exports, require, module, __filename, __dirname) { const __moduleUrl = require('node:url').pathToFileURL(__filename).href;",
+  },
+  footer: { js: '})' },
 })
 const daemonProgram = basename(
   Object.keys(daemon.metafile.outputs).find((file) => file.endsWith('.cjs')) ?? '',
 )
+const launcher = await build({
+  ...script,
+  entryPoints: { daemon: 'daemon/launch.ts' },
+  define: { DAEMON_PROGRAM: JSON.stringify(daemonProgram), 'import.meta.url': '__moduleUrl' },
+  banner: { js: "const __moduleUrl = require('node:url').pathToFileURL(__filename).href;" },
+})
 const { metafile } = await build({
   ...common,
   entryPoints: Object.fromEntries(present),
@@ -92,7 +131,6 @@ const { metafile } = await build({
   chunkNames: '[name]-[hash]',
   format: 'esm',
   external: outside,
-  define: { DAEMON_PROGRAM: JSON.stringify(daemonProgram) },
   banner: { js: requireBanner },
 })
 await keepCode()
@@ -103,7 +141,7 @@ writeFileSync(`${toolsFile}.new`, `${JSON.stringify(listing())}\n`)
 renameSync(`${toolsFile}.new`, toolsFile)
 
 // Chunks of earlier builds. A process that was started from one of them may still load its parts for a while.
-const outputs = [...Object.keys(daemon.metafile.outputs), ...Object.keys(metafile.outputs)]
+const outputs = [daemon.metafile, launcher.metafile, metafile].flatMap(({ outputs }) => Object.keys(outputs))
 const fresh = new Set(outputs.map((file) => basename(file)))
 const ofDaemon = daemonProgram.replace(/\.cjs$/, '-')
 for (const name of readdirSync(outdir)) {
@@ -112,7 +150,7 @@ for (const name of readdirSync(outdir)) {
   if (Date.now() - statSync(file).mtimeMs < 3_600_000) continue
   rmSync(file)
 }
-console.error(`build: ${present.length} programs in ${Date.now() - started} ms`)
+console.error(`build: ${present.length + 1} programs in ${Date.now() - started} ms`)
 
 /** One run of the daemon in a home of its own leaves the compiled code beside the program; without it the first start is slower. */
 async function keepCode() {
@@ -121,7 +159,7 @@ async function keepCode() {
     mkdirSync(join(home, 'config'))
     const settings = JSON.stringify({ pool: { generic: false } })
     writeFileSync(join(home, 'config', 'config.json'), settings)
-    const child = spawn(process.execPath, [resolve(outdir, 'daemon.js')], {
+    const child = spawn(process.execPath, [resolve(outdir, 'daemon.cjs')], {
       env: { PATH: process.env.PATH, SHELL: '/bin/sh', ROOMD_HOME: home },
       stdio: ['ignore', 'ignore', 'pipe'],
     })

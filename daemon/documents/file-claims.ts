@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { Clock } from '../../protocol/clock.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import { identify, isAlive, machineBoot } from '../kernel-host/process-identity.ts'
 
 export const REFRESH_MS = 60_000
@@ -20,14 +21,16 @@ export const LAPSED_MS = 10 * 60_000
 const LOCK_MS = 5_000
 const LOCK_TRIES = 50
 
-const Claim = z.object({
-  path: z.string(),
-  home: z.string(),
-  boot_id: z.string(),
-  machine_boot: z.string(),
-  pid: z.number().int(),
-  started: z.number().nullable(),
-})
+const Claim = lazily(() =>
+  z.object({
+    path: z.string(),
+    home: z.string(),
+    boot_id: z.string(),
+    machine_boot: z.string(),
+    pid: z.number().int(),
+    started: z.number().nullable(),
+  }),
+)
 /** What a claim says of its holder. */
 export type Claim = z.output<typeof Claim>
 

@@ -5,6 +5,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { NotebookId } from '../../protocol/ids.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import { Scope } from '../../protocol/scopes.ts'
 import type { Access } from './access.ts'
 
@@ -13,11 +14,13 @@ export const COOKIE_MS = 7 * 86_400_000
 /** Rooms that one cookie names: a browser keeps at most 4 KiB of it. */
 const MAX_ROOMS = 32
 
-const Content = z.object({
-  scope: Scope,
-  rooms: z.array(NotebookId).max(MAX_ROOMS).nullable(),
-  until: z.number(),
-})
+const Content = lazily(() =>
+  z.object({
+    scope: Scope,
+    rooms: z.array(NotebookId).max(MAX_ROOMS).nullable(),
+    until: z.number(),
+  }),
+)
 
 export class Cookies {
   readonly #name: string

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import type { Clock } from '../../protocol/clock.ts'
 import { parseOutside, RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import type { MethodArguments, MethodResult, TokenSummary } from '../../protocol/methods.ts'
 import { Scope } from '../../protocol/scopes.ts'
 import { replaceFile } from '../../protocol/small-files.ts'
@@ -25,17 +26,19 @@ const MAX_TICKETS = 1_000
 const MAX_TOKENS = 1_000
 const OWNER_TOKEN = /^roomd_[A-Za-z0-9_-]{43}$/
 
-const StoredToken = z.object({
-  token_id: z.string(),
-  digest: z.string().regex(/^[0-9a-f]{64}$/),
-  label: z.string(),
-  scope: Scope,
-  notebook_id: NotebookId.nullable(),
-  created_at: z.number(),
-  expires_at: z.number().nullable(),
-})
+const StoredToken = lazily(() =>
+  z.object({
+    token_id: z.string(),
+    digest: z.string().regex(/^[0-9a-f]{64}$/),
+    label: z.string(),
+    scope: Scope,
+    notebook_id: NotebookId.nullable(),
+    created_at: z.number(),
+    expires_at: z.number().nullable(),
+  }),
+)
 type StoredToken = z.output<typeof StoredToken>
-const StoredTokens = z.object({ tokens: z.array(StoredToken) })
+const StoredTokens = lazily(() => z.object({ tokens: z.array(StoredToken) }))
 
 interface Ticket {
   readonly digest: Buffer

@@ -8,17 +8,20 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Clock } from '../../protocol/clock.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import type { Places } from '../../protocol/places.ts'
 import { replaceFile } from '../../protocol/small-files.ts'
 import { GatewayApi } from '../kernel-host/remote/gateway-api.ts'
 
-const Leftover = z.object({
-  gateway: z.string(),
-  url: z.string(),
-  token_env: z.string().nullable(),
-  kernel_id: z.string(),
-  since: z.number(),
-})
+const Leftover = lazily(() =>
+  z.object({
+    gateway: z.string(),
+    url: z.string(),
+    token_env: z.string().nullable(),
+    kernel_id: z.string(),
+    since: z.number(),
+  }),
+)
 export type Leftover = z.output<typeof Leftover>
 
 const FIRST_WAIT_MS = 1_000

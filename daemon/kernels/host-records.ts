@@ -4,19 +4,22 @@
  */
 import { z } from 'zod'
 import { HostLaunch } from '../../protocol/kernel-host.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import { readIfThere } from '../../protocol/small-files.ts'
 import type { KernelFolder } from '../kernel-host/folder.ts'
 
-const Identity = z.object({ pid: z.number().int(), started: z.number().nullable() })
+const Identity = lazily(() => z.object({ pid: z.number().int(), started: z.number().nullable() }))
 
-const HostRecord = z.looseObject({
-  nonce: z.string(),
-  host: Identity,
-  kernel: Identity.nullable(),
-  socket: z.string(),
-  version: z.string(),
-  remote: z.looseObject({ kernel_id: z.string().nullable(), session: z.string().nullable() }).optional(),
-})
+const HostRecord = lazily(() =>
+  z.looseObject({
+    nonce: z.string(),
+    host: Identity,
+    kernel: Identity.nullable(),
+    socket: z.string(),
+    version: z.string(),
+    remote: z.looseObject({ kernel_id: z.string().nullable(), session: z.string().nullable() }).optional(),
+  }),
+)
 export type HostRecord = z.output<typeof HostRecord>
 
 /** null when there is none, or what is there is no record (a disk that was full). */

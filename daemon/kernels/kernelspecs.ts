@@ -8,6 +8,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { z } from 'zod'
 import { RoomdError } from '../../protocol/errors.ts'
 import { isOurKernelspec } from '../../protocol/javascript-kernelspec.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
 import { programFile } from '../../protocol/programs.ts'
 import type { Variables } from './environment.ts'
@@ -21,13 +22,15 @@ export interface KernelSpec extends KernelSpecSummary {
   readonly interruptMode: 'signal' | 'message'
 }
 
-const KernelJson = z.looseObject({
-  argv: z.array(z.string()).min(1),
-  display_name: z.string().optional(),
-  language: z.string().optional(),
-  interrupt_mode: z.enum(['signal', 'message']).catch('signal').default('signal'),
-  env: z.record(z.string(), z.string()).catch({}).default({}),
-})
+const KernelJson = lazily(() =>
+  z.looseObject({
+    argv: z.array(z.string()).min(1),
+    display_name: z.string().optional(),
+    language: z.string().optional(),
+    interrupt_mode: z.enum(['signal', 'message']).catch('signal').default('signal'),
+    env: z.record(z.string(), z.string()).catch({}).default({}),
+  }),
+)
 
 export const EMBEDDED_NAME = 'javascript'
 const SPEC_NAME = /^[a-z0-9._-]+$/i

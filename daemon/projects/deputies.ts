@@ -11,6 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { lazily } from '../../protocol/lazily.ts'
 import { identify, isAlive, machineBoot, type ProcessIdentity } from '../kernel-host/process-identity.ts'
 import { killTree } from '../kernel-host/process-tree.ts'
 import { Launcher, type LaunchOptions } from './launcher.ts'
@@ -44,7 +45,7 @@ export interface DeputyEnd {
 }
 
 const KEEP_BYTES = 16 * 1024 * 1024
-const Recorded = z.object({ pid: z.number(), started: z.number().nullable(), boot: z.string() })
+const Recorded = lazily(() => z.object({ pid: z.number(), started: z.number().nullable(), boot: z.string() }))
 
 export class Deputies {
   readonly #folder: string

@@ -12,6 +12,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { lazily } from '../../protocol/lazily.ts'
 import { identify, machineBoot, type ProcessIdentity, processRow } from '../kernel-host/process-identity.ts'
 import { killTree } from '../kernel-host/process-tree.ts'
 import type { DeputyEnd } from './deputies.ts'
@@ -36,7 +37,7 @@ const SHELL = `n='
 while IFS= read -r job; do eval "$job"; done
 kill -KILL 0`
 
-const Recorded = z.object({ pid: z.number(), started: z.number().nullable(), boot: z.string() })
+const Recorded = lazily(() => z.object({ pid: z.number(), started: z.number().nullable(), boot: z.string() }))
 
 interface Job {
   /** Of the program itself, once it has started. */

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { decode, encode } from '../../protocol/codec.ts'
 import { ProjectId } from '../../protocol/ids.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import type { Statement, Store } from '../store/store.ts'
 import { OwnSettings } from './settings.ts'
 import type { Source } from './source.ts'
@@ -22,23 +23,27 @@ export interface ProjectRecord {
   usedAt: number
 }
 
-const SourceRow = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('local'), folder: z.string(), gitDir: z.string(), bare: z.boolean() }),
-  z.object({ kind: z.literal('remote'), url: z.string() }),
-])
+const SourceRow = lazily(() =>
+  z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('local'), folder: z.string(), gitDir: z.string(), bare: z.boolean() }),
+    z.object({ kind: z.literal('remote'), url: z.string() }),
+  ]),
+)
 
-const Row = z.object({
-  project_id: ProjectId,
-  key: z.string(),
-  name: z.string(),
-  source: z.instanceof(Uint8Array),
-  status: z.enum(['cloning', 'ready', 'error']),
-  reason: z.string().nullable(),
-  trusted: z.number(),
-  settings: z.instanceof(Uint8Array),
-  created_at: z.number(),
-  used_at: z.number(),
-})
+const Row = lazily(() =>
+  z.object({
+    project_id: ProjectId,
+    key: z.string(),
+    name: z.string(),
+    source: z.instanceof(Uint8Array),
+    status: z.enum(['cloning', 'ready', 'error']),
+    reason: z.string().nullable(),
+    trusted: z.number(),
+    settings: z.instanceof(Uint8Array),
+    created_at: z.number(),
+    used_at: z.number(),
+  }),
+)
 
 export function readProjects(store: Store): ProjectRecord[] {
   return store.all('SELECT * FROM projects ORDER BY created_at').map((value) => {

@@ -3,12 +3,15 @@
  * and in the repository's own `roomd.json`, which is read as data and heeded only once the project is trusted.
  */
 import { z } from 'zod'
+import { lazily } from '../../protocol/lazily.ts'
 
 export const MAX_DEPTH = 3
-const command = z
-  .string()
-  .min(1)
-  .max(16 * 1024)
+const command = lazily(() =>
+  z
+    .string()
+    .min(1)
+    .max(16 * 1024),
+)
 
 const fields = {
   /** Kernelspec name. */
@@ -25,15 +28,17 @@ const fields = {
 }
 
 /** What a person said at `project add`. */
-export const OwnSettings = z.strictObject({
-  ...fields,
-  /** Warm rooms kept ready. 0: none. */
-  depth: z.number().int().min(0).max(MAX_DEPTH).optional(),
-})
+export const OwnSettings = lazily(() =>
+  z.strictObject({
+    ...fields,
+    /** Warm rooms kept ready. 0: none. */
+    depth: z.number().int().min(0).max(MAX_DEPTH).optional(),
+  }),
+)
 export type OwnSettings = z.output<typeof OwnSettings>
 
 /** `roomd.json`. */
-export const Manifest = z.strictObject(fields)
+export const Manifest = lazily(() => z.strictObject(fields))
 export type Manifest = z.output<typeof Manifest>
 
 export const MANIFEST_FILE = 'roomd.json'

@@ -2,18 +2,21 @@
 import { z } from 'zod'
 import { decode, encode } from '../../protocol/codec.ts'
 import { ClientInstance, NotebookId, ProjectId } from '../../protocol/ids.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import { ClaimSettings } from '../../protocol/projects.ts'
 import type { Statement, Store } from '../store/store.ts'
 
-const Detail = z.object({
-  /** What the kernel was, or would be, started from; null until it is known. */
-  fingerprint: z.record(z.string(), z.string()).nullable(),
-  /** The project's own files that preload has loaded; null: any may be among them. */
-  files: z.array(z.string()).nullable(),
-  /** Other than the project's own. */
-  settings: ClaimSettings,
-  notes: z.array(z.string()),
-})
+const Detail = lazily(() =>
+  z.object({
+    /** What the kernel was, or would be, started from; null until it is known. */
+    fingerprint: z.record(z.string(), z.string()).nullable(),
+    /** The project's own files that preload has loaded; null: any may be among them. */
+    files: z.array(z.string()).nullable(),
+    /** Other than the project's own. */
+    settings: ClaimSettings,
+    notes: z.array(z.string()),
+  }),
+)
 export type WorkspaceDetail = z.output<typeof Detail>
 
 export interface Workspace {
@@ -34,19 +37,21 @@ export interface Workspace {
   detail: WorkspaceDetail
 }
 
-const Row = z.object({
-  notebook_id: NotebookId,
-  project_id: ProjectId.nullable(),
-  slot: z.string().nullable(),
-  folder: z.string(),
-  branch: z.string().nullable(),
-  base: z.string().nullable(),
-  owner: ClientInstance.nullable(),
-  interactive: z.number(),
-  lease_until: z.number().nullable(),
-  trusted: z.number(),
-  detail: z.instanceof(Uint8Array),
-})
+const Row = lazily(() =>
+  z.object({
+    notebook_id: NotebookId,
+    project_id: ProjectId.nullable(),
+    slot: z.string().nullable(),
+    folder: z.string(),
+    branch: z.string().nullable(),
+    base: z.string().nullable(),
+    owner: ClientInstance.nullable(),
+    interactive: z.number(),
+    lease_until: z.number().nullable(),
+    trusted: z.number(),
+    detail: z.instanceof(Uint8Array),
+  }),
+)
 
 export function newWorkspace(
   given: Pick<Workspace, 'notebookId' | 'projectId' | 'slot' | 'folder' | 'branch'>,

@@ -5,18 +5,21 @@
  */
 import { z } from 'zod'
 import { RoomdError } from '../../protocol/errors.ts'
+import { lazily } from '../../protocol/lazily.ts'
 
 export const BREAKER_DEATHS = 3
 export const BREAKER_WINDOW_MS = 300_000
 
-export const MemoryDeaths = z.object({
-  /** Epoch ms of the newest deaths, at most BREAKER_DEATHS. */
-  at: z.array(z.number()),
-  /** Set when it tripped; stays until it is reset. */
-  tripped: z.boolean(),
-  /** What the last one was, in words. */
-  last: z.string(),
-})
+export const MemoryDeaths = lazily(() =>
+  z.object({
+    /** Epoch ms of the newest deaths, at most BREAKER_DEATHS. */
+    at: z.array(z.number()),
+    /** Set when it tripped; stays until it is reset. */
+    tripped: z.boolean(),
+    /** What the last one was, in words. */
+    last: z.string(),
+  }),
+)
 export type MemoryDeaths = z.output<typeof MemoryDeaths>
 
 /** With one death more. `what`: that death in words. */

@@ -2,39 +2,42 @@
 import { z } from 'zod'
 import { decode, encode } from '../../protocol/codec.ts'
 import { CellId, NotebookId } from '../../protocol/ids.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import { Autosaving, SourceState } from '../../protocol/notebook.ts'
 import type { SqlValue, Statement, Store } from '../store/store.ts'
 import { MemoryDeaths } from './memory-breaker.ts'
 import { type RoomState, roomStates } from './room-state.ts'
 
 /** What is kept of the bound file. `hash`: SHA-256 of the bytes last read or written. */
-export const SourceRecord = z.object({
-  state: SourceState,
-  reason: z.string().optional(),
-  hash: z.string().optional(),
-  /** Written before the file is replaced: a crash in between is known by it. */
-  pending: z
-    .object({
-      hash: z.string(),
-      doc_seq: z.number(),
-      event_seq: z.number(),
-      /** What the room calls the cells of the new file, where that is not what the file says. */
-      cell_ids: z.array(CellId).optional(),
-    })
-    .optional(),
-  /** Cells that file and room changed in different ways. The room's side is in the document. */
-  conflicts: z
-    .array(z.object({ cell_id: CellId, base: z.string().nullable(), disk: z.string().nullable() }))
-    .optional(),
-  /** With state `read_only`: an old format, no permission to write, a daemon of another home that has the file, or archived. */
-  read_only: z.enum(['format', 'permission', 'elsewhere', 'archived']).optional(),
-  /** What opening reported: duplicate ids, missing ids and the like. */
-  warnings: z.array(z.string()).optional(),
-})
+export const SourceRecord = lazily(() =>
+  z.object({
+    state: SourceState,
+    reason: z.string().optional(),
+    hash: z.string().optional(),
+    /** Written before the file is replaced: a crash in between is known by it. */
+    pending: z
+      .object({
+        hash: z.string(),
+        doc_seq: z.number(),
+        event_seq: z.number(),
+        /** What the room calls the cells of the new file, where that is not what the file says. */
+        cell_ids: z.array(CellId).optional(),
+      })
+      .optional(),
+    /** Cells that file and room changed in different ways. The room's side is in the document. */
+    conflicts: z
+      .array(z.object({ cell_id: CellId, base: z.string().nullable(), disk: z.string().nullable() }))
+      .optional(),
+    /** With state `read_only`: an old format, no permission to write, a daemon of another home that has the file, or archived. */
+    read_only: z.enum(['format', 'permission', 'elsewhere', 'archived']).optional(),
+    /** What opening reported: duplicate ids, missing ids and the like. */
+    warnings: z.array(z.string()).optional(),
+  }),
+)
 export type SourceRecord = z.output<typeof SourceRecord>
 
 /** A kernel that was ended although nobody asked for that. `text`: what went with it, for people; null: nothing. */
-export const Lost = z.object({ kernel_id: z.string(), text: z.string().nullable() })
+export const Lost = lazily(() => z.object({ kernel_id: z.string(), text: z.string().nullable() }))
 export type Lost = z.output<typeof Lost>
 
 export interface RoomRecord {
@@ -68,30 +71,32 @@ export interface RoomRecord {
   touched_at: number
 }
 
-const Row = z.object({
-  notebook_id: NotebookId,
-  path: z.string().nullable(),
-  kind: z.enum(['standalone', 'in-place', 'project']),
-  state: z.enum(roomStates),
-  generation: z.number(),
-  title: z.string(),
-  working_dir: z.string(),
-  kernel_name: z.string().nullable(),
-  ephemeral: z.number(),
-  commit_seq: z.number(),
-  doc_seq: z.number(),
-  event_seq: z.number(),
-  saved_doc_seq: z.number(),
-  saved_event_seq: z.number(),
-  source: z.instanceof(Uint8Array).nullable(),
-  autosave: Autosaving,
-  keep_alive_ms: z.number().nullable(),
-  memory_deaths: z.string().nullable(),
-  launched_kernel: z.string().nullable(),
-  lost: z.string().nullable(),
-  created_at: z.number(),
-  touched_at: z.number(),
-})
+const Row = lazily(() =>
+  z.object({
+    notebook_id: NotebookId,
+    path: z.string().nullable(),
+    kind: z.enum(['standalone', 'in-place', 'project']),
+    state: z.enum(roomStates),
+    generation: z.number(),
+    title: z.string(),
+    working_dir: z.string(),
+    kernel_name: z.string().nullable(),
+    ephemeral: z.number(),
+    commit_seq: z.number(),
+    doc_seq: z.number(),
+    event_seq: z.number(),
+    saved_doc_seq: z.number(),
+    saved_event_seq: z.number(),
+    source: z.instanceof(Uint8Array).nullable(),
+    autosave: Autosaving,
+    keep_alive_ms: z.number().nullable(),
+    memory_deaths: z.string().nullable(),
+    launched_kernel: z.string().nullable(),
+    lost: z.string().nullable(),
+    created_at: z.number(),
+    touched_at: z.number(),
+  }),
+)
 
 function parseRow(row: unknown): RoomRecord {
   const parsed = Row.parse(row)

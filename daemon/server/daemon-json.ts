@@ -5,6 +5,7 @@
 import { readFileSync, unlinkSync } from 'node:fs'
 import { z } from 'zod'
 import type { BootId } from '../../protocol/ids.ts'
+import { lazily } from '../../protocol/lazily.ts'
 import { replaceFile } from '../../protocol/small-files.ts'
 
 export interface DaemonJson {
@@ -25,7 +26,7 @@ export function writeDaemonJson(file: string, content: DaemonJson): void {
   replaceFile(file, `${JSON.stringify(content, null, 2)}\n`, { outlives: 'process' })
 }
 
-const Owner = z.object({ boot_id: z.string() })
+const Owner = lazily(() => z.object({ boot_id: z.string() }))
 
 /** Removes the file if it still tells of this daemon. A missing, unreadable or foreign file is left alone: it is not ours. */
 export function removeDaemonJson(file: string, bootId: BootId): void {

@@ -18,8 +18,11 @@ export type Look =
   | { readonly state: 'newer'; readonly version: number }
   | { readonly state: 'damaged'; readonly reason: string; readonly detail: string }
 
-/** Changes nothing. Throws only what is no damage: no permission, a folder in the file's place. */
-export function quickLook(file: string): Look {
+/**
+ * Changes nothing. Throws only what is no damage: no permission, a folder in the file's place. Files up to `readAllUpTo` bytes are read
+ * through as `deepCheck` does.
+ */
+export function quickLook(file: string, readAllUpTo = 0): Look {
   const header = readHeader(file)
   if (header === null) return { state: 'absent' }
   if (header.bytes.toString('latin1', 0, 16) !== MAGIC)
@@ -36,6 +39,10 @@ export function quickLook(file: string): Look {
       .prepare<[], { name: string }>("SELECT name FROM sqlite_schema WHERE type = 'table'")
       .all())
       db.prepare(`SELECT 1 FROM "${name.replaceAll('"', '""')}" LIMIT 1`).get()
+    if (header.size <= readAllUpTo) {
+      const checked = readAll(db)
+      if (!checked.ok) return { state: 'damaged', reason: 'check', detail: checked.reason }
+    }
     return { state: 'sound', version, size: header.size }
   } catch (thrown) {
     if (isDamage(thrown)) return { state: 'damaged', reason: 'unreadable', detail: String(thrown) }
@@ -50,12 +57,20 @@ export function deepCheck(file: string): CheckResult {
   let db: Database.Database | null = null
   try {
     db = new Database(file, { readonly: true, fileMustExist: true })
-    const found = db.pragma('quick_check(1)', { simple: true })
-    return found === 'ok' ? { ok: true } : { ok: false, reason: String(found) }
+    return readAll(db)
   } catch (thrown) {
     return { ok: false, reason: thrown instanceof Error ? thrown.message : String(thrown) }
   } finally {
     db?.close()
+  }
+}
+
+function readAll(db: Database.Database): CheckResult {
+  try {
+    const found = db.pragma('quick_check(1)', { simple: true })
+    return found === 'ok' ? { ok: true } : { ok: false, reason: String(found) }
+  } catch (thrown) {
+    return { ok: false, reason: thrown instanceof Error ? thrown.message : String(thrown) }
   }
 }
 

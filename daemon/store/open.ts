@@ -14,7 +14,7 @@ import type { Logger } from 'pino'
 import { RoomdError } from '../../protocol/errors.ts'
 import { programFile } from '../../protocol/programs.ts'
 import { setUpConnection } from './connection.ts'
-import { deepCheck, quickLook } from './inspect.ts'
+import { quickLook } from './inspect.ts'
 import { migrate } from './migrate.ts'
 import { finishRecovery, recover } from './recover.ts'
 import { migrations } from './schema.ts'
@@ -47,9 +47,9 @@ export async function openStore(options: OpenOptions): Promise<ProcedureStore> {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     finishRecovery(file)
     const recovered = examine(options, note)
-    prepare(file)
     const store = new SqliteStore({
       file,
+      db: prepare(file),
       log,
       recovered,
       incomplete: existsSync(holes),
@@ -68,7 +68,8 @@ const inlineLimit = (options: OpenOptions): number => options.checkInlineUpTo ??
 /** Returns what was recovered, in a sentence, or null when nothing had to be. */
 function examine(options: OpenOptions, note: string): string | null {
   const { file, log } = options
-  const look = quickLook(file)
+  const noted = readNote(note)
+  const look = quickLook(file, noted === null ? inlineLimit(options) : 0)
   let damage: { reason: string; detail: string } | null = null
   switch (look.state) {
     case 'absent':
@@ -84,15 +85,9 @@ function examine(options: OpenOptions, note: string): string | null {
     case 'damaged':
       damage = look
       break
-    case 'sound': {
-      const noted = readNote(note)
+    case 'sound':
       if (noted !== null) damage = { reason: 'check', detail: noted }
-      else if (look.size <= inlineLimit(options)) {
-        const checked = deepCheck(file)
-        if (!checked.ok) damage = { reason: 'check', detail: checked.reason }
-      }
       break
-    }
   }
   if (damage === null) return null
   log.error({ file, ...damage }, 'the store is damaged; recovering what can be read')
@@ -110,14 +105,17 @@ function holesNote(file: string): string {
   return `${file}.recovered-with-holes`
 }
 
-function prepare(file: string): void {
+/** The connection that the store reads with: a file that is closed in between makes SQLite take its log apart and begin anew. */
+function prepare(file: string): Database.Database {
   const db = new Database(file)
   try {
     setUpConnection(db)
     migrate(db)
-  } finally {
+  } catch (thrown) {
     db.close()
+    throw thrown
   }
+  return db
 }
 
 function checkInBackground(program: string, file: string, store: SqliteStore, log: Logger): void {

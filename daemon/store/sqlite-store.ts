@@ -12,7 +12,6 @@ import type { Logger } from 'pino'
 import { RoomdError } from '../../protocol/errors.ts'
 import { programFile } from '../../protocol/programs.ts'
 import { measures } from '../measures.ts'
-import { setUpConnection } from './connection.ts'
 import { isDamage } from './inspect.ts'
 import type { ProcedureInput, ProcedureName, ProcedureResult } from './procedures.ts'
 import type { ProcedureStore, SqlValue, StoreHealth, WriteUnit } from './store.ts'
@@ -73,6 +72,8 @@ export class SqliteStore implements ProcedureStore {
 
   constructor(options: {
     file: string
+    /** Open, set up and migrated; the store's from now on. */
+    db: Database.Database
     log: Logger
     recovered: string | null
     incomplete: boolean
@@ -84,8 +85,7 @@ export class SqliteStore implements ProcedureStore {
     this.#state = options.recovered === null ? 'ok' : 'recovered'
     this.#reason = options.recovered ?? undefined
     this.#incomplete = options.incomplete
-    this.#db = new Database(options.file, { fileMustExist: true })
-    setUpConnection(this.#db)
+    this.#db = options.db
     this.#db.pragma('query_only = ON')
     this.#startWriter()
   }

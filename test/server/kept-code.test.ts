@@ -63,7 +63,7 @@ function kept(): string[] {
 }
 
 async function runOnce(): Promise<void> {
-  const daemon: ChildProcess = spawn(process.execPath, [join(dist, 'daemon.js')], {
+  const daemon: ChildProcess = spawn(process.execPath, [join(dist, 'daemon.cjs')], {
     env: home.env,
     cwd: home.work,
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,4 +1,4 @@
-/** A real daemon process (`dist/daemon.js`) for tests. Needs `npm run build`, which `npm test` runs. */
+/** A real daemon process (`dist/daemon.cjs`) for tests. Needs `npm run build`, which `npm test` runs. */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'

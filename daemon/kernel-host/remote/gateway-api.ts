@@ -3,9 +3,9 @@
  * ask of it. Every failure is one `GatewayError` whose kind says what to make of it and whose message says what to do. The token
  * travels in a header only and stands in no message.
  */
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { z } from 'zod'
+import { lazily } from '../../../protocol/lazily.ts'
 
 export interface GatewayAddress {
   /** The gateway's name in the settings. */
@@ -49,20 +49,24 @@ export interface RemoteKernelModel {
   readonly reason: string | null
 }
 
-const SpecList = z.looseObject({
-  kernelspecs: z.record(
-    z.string(),
-    z.looseObject({
-      spec: z.looseObject({ display_name: z.string().optional(), language: z.string().optional() }),
-    }),
-  ),
-})
-const KernelModel = z.looseObject({
-  id: z.string().min(1),
-  execution_state: z.string().nullish(),
-  reason: z.string().nullish(),
-})
-const Refusal = z.looseObject({ message: z.string(), traceback: z.unknown() })
+const SpecList = lazily(() =>
+  z.looseObject({
+    kernelspecs: z.record(
+      z.string(),
+      z.looseObject({
+        spec: z.looseObject({ display_name: z.string().optional(), language: z.string().optional() }),
+      }),
+    ),
+  }),
+)
+const KernelModel = lazily(() =>
+  z.looseObject({
+    id: z.string().min(1),
+    execution_state: z.string().nullish(),
+    reason: z.string().nullish(),
+  }),
+)
+const Refusal = lazily(() => z.looseObject({ message: z.string(), traceback: z.unknown() }))
 
 const ANSWER_MS = 15_000
 /** For the greeting of TLS: a server that speaks plain HTTP waits for the end of a line instead of refusing. */
@@ -270,7 +274,8 @@ export class GatewayApi {
   #call(method: string, path: string, body: unknown, timeoutMs: number): Promise<Answer> {
     const url = new URL(this.#url(path))
     const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
-    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+    // Loaded with the first gateway: most daemons have none.
+    const { request: send } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
     return new Promise((resolve, reject) => {
       const call = send(url, {
         method,

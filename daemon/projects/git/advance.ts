@@ -10,8 +10,6 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
-import { inflate } from 'node:zlib'
 import { RoomdError } from '../../../protocol/errors.ts'
 import type { Git } from './git.ts'
 
@@ -125,7 +123,12 @@ async function copyObjects(names: readonly string[], from: string, to: string): 
   return true
 }
 
-const unpack = promisify(inflate)
+/** Loaded with the first object that is unpacked. */
+const unpack = (bytes: Uint8Array, options: { maxOutputLength: number }): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    const { inflate } = process.getBuiltinModule('node:zlib')
+    inflate(bytes, options, (error, plain) => (error ? reject(error) : resolve(plain)))
+  })
 
 async function hasName(content: Buffer, name: string): Promise<boolean> {
   try {
