@@ -1,7 +1,8 @@
 /**
  * Data that is not in git, put into a workspace read-only. Where the file system can share blocks, a file is cloned: writing to it is
  * refused, and were it done all the same, the original would not change. Elsewhere it is a symbolic link to the original. A folder is
- * made anew, closed for writing, with its files in it; a folder with very many files is one link.
+ * made anew, closed for writing, with its files in it; a folder with very many files is one link. A link has no mode of its own, so a note says
+ * that writing to it reaches the original.
  */
 import { constants } from 'node:fs'
 import { chmod, copyFile, lstat, mkdir, readdir, realpath, stat, symlink } from 'node:fs/promises'
@@ -73,18 +74,26 @@ export async function linkData(workspace: string, places: readonly DataPlace[]):
       )
       continue
     }
-    await putInto(from, target)
+    if (await putInto(from, target))
+      notes.push(
+        `data ${at} is the original, by link (no blocks can be shared here): what is written to it changes ${from}`,
+      )
     linked.push(at)
   }
   await excludePaths(workspace, linked)
   return notes
 }
 
-async function putInto(from: string, target: string): Promise<void> {
+/** Returns whether something of it is a link to the original. */
+async function putInto(from: string, target: string): Promise<boolean> {
   const info = await stat(from)
   if (!info.isDirectory()) return putFile(from, target)
   const entries = await readdir(from, { recursive: true, withFileTypes: true })
-  if (entries.length > MOST_FILES) return symlink(from, target, 'junction')
+  if (entries.length > MOST_FILES) {
+    await symlink(from, target, 'junction')
+    return true
+  }
+  let links = false
   await mkdir(target)
   const folders = [target]
   for (const entry of entries) {
@@ -93,18 +102,22 @@ async function putInto(from: string, target: string): Promise<void> {
     if (entry.isDirectory()) {
       await mkdir(place)
       folders.push(place)
-    } else await putFile(path, place)
+    } else if (await putFile(path, place)) links = true
   }
   // Innermost first: a closed folder takes no more files.
   for (const folder of folders.reverse()) await chmod(folder, 0o555)
+  return links
 }
 
-async function putFile(from: string, target: string): Promise<void> {
+/** The same of one file. */
+async function putFile(from: string, target: string): Promise<boolean> {
   try {
     await copyFile(from, target, constants.COPYFILE_FICLONE_FORCE)
     await chmod(target, 0o444)
+    return false
   } catch {
     // No shared blocks here (another file system, or one that cannot): the next best.
     await symlink(from, target)
+    return true
   }
 }

@@ -17,7 +17,7 @@ import { type BaseText, baseRows, readBase } from './base-text.ts'
 import { operationsOf } from './merge-operations.ts'
 import type { Room } from './room.ts'
 import { recordByPath, type SourceRecord, updateBinding } from './room-record.ts'
-import { bare, conflictReason, notWritable, reasonOf, restored, settled } from './source-after.ts'
+import { bare, conflictReason, inWords, notWritable, reasonOf, restored, settled } from './source-after.ts'
 
 /** Attempts at merging beside a room that goes on changing; the next one lets nothing in between. */
 const PATIENT_MERGES = 4
@@ -229,7 +229,7 @@ function sourceAfter(
   { hash, writable }: { hash: string; writable: boolean },
 ): SourceRecord {
   const warnings = [
-    ...file.warnings.map(({ at, reason }) => (at ? `${at}: ${reason}` : reason)),
+    ...inWords(file.warnings),
     ...plan.dropped.map((at) => `${at}: changed here and in the file in different ways; what is here stayed`),
   ]
   const common = { hash, ...(warnings.length > 0 ? { warnings } : {}) }

@@ -23,6 +23,7 @@ import { baseRows, readBase } from './base-text.ts'
 import type { Room, RoomParts } from './room.ts'
 import { type RoomRecord, recordByPath, type SourceRecord } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
+import { inWords } from './source-after.ts'
 
 /** Bytes of a stored document that take the main thread a few milliseconds. */
 const SMALL_DOCUMENT = 64 * 1024
@@ -227,7 +228,7 @@ export function newRecord(
 }
 
 export function sourceOf(file: Omit<NotebookFile, 'cells'>, hash: string): SourceRecord {
-  const warnings = file.warnings.map(({ at, reason }) => (at ? `${at}: ${reason}` : reason))
+  const warnings = inWords(file.warnings)
   return {
     state: file.read_only === null ? 'ready' : 'read_only',
     ...(file.read_only === null ? {} : { reason: file.read_only, read_only: 'format' }),

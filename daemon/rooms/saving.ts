@@ -21,6 +21,7 @@ import { newFile } from './file-path.ts'
 import type { Room } from './room.ts'
 import { recordByPath, type SourceRecord, updateBinding } from './room-record.ts'
 import type { RoomsContext } from './rooms-context.ts'
+import { inWords } from './source-after.ts'
 import { mustBeWritable } from './source-states.ts'
 
 export interface SaveOptions {
@@ -109,7 +110,8 @@ export class Saver {
     await this.#announce(written, moment)
     await this.#write(target, same, written)
     faultPoint('save:replaced')
-    await this.#bind(target, same, written, moment)
+    const warnings = await this.#warningsOf(target, same, written)
+    await this.#bind(target, warnings, same, written, moment)
     return { ...result, outcome: 'saved' }
   }
 
@@ -196,7 +198,24 @@ export class Saver {
     }
   }
 
-  async #bind(target: string, same: boolean, written: Written, moment: Moment): Promise<void> {
+  /** What is odd about the file now: no more that cells lack ids, once they were written. */
+  async #warningsOf(
+    target: string,
+    same: boolean,
+    { ids_added, bytes }: Written,
+  ): Promise<string[] | undefined> {
+    const { warnings } = this.#room.record.source
+    if (!same || warnings === undefined || ids_added.length === 0) return same ? warnings : undefined
+    return inWords((await this.#rooms.worker.read(bytes, target)).warnings)
+  }
+
+  async #bind(
+    target: string,
+    warnings: readonly string[] | undefined,
+    same: boolean,
+    written: Written,
+    moment: Moment,
+  ): Promise<void> {
     const { record } = this.#room
     const { hash, bytes, cell_ids } = written
     const { doc_seq, event_seq } = moment
@@ -204,8 +223,11 @@ export class Saver {
     record.path = target
     record.saved_doc_seq = doc_seq
     record.saved_event_seq = event_seq
-    const { warnings } = record.source
-    const source: SourceRecord = { state: 'ready', hash, ...(warnings && same ? { warnings } : {}) }
+    const source: SourceRecord = {
+      state: 'ready',
+      hash,
+      ...(warnings?.length ? { warnings: [...warnings] } : {}),
+    }
     record.source = source
     if (!same) {
       record.title = basename(target)

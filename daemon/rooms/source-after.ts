@@ -2,6 +2,7 @@
  * What a room's record says of its file after something happened to it. Conflicts that nobody has settled and an old format outlive
  * whatever becomes of the file in between (moved, deleted and restored, given back by another daemon): such a room never turns `ready`.
  */
+import type { FileWarning } from '../documents/ipynb/parse.ts'
 import type { SourceRecord } from './room-record.ts'
 
 /** What stays true of a source whose state changes. */
@@ -40,4 +41,9 @@ export function notWritable(path: string | null): Pick<SourceRecord, 'state' | '
 
 export function reasonOf({ reason }: SourceRecord): { reason?: string } {
   return reason === undefined ? {} : { reason }
+}
+
+/** What is odd about a file, for people. */
+export function inWords(warnings: readonly FileWarning[]): string[] {
+  return warnings.map(({ at, reason }) => (at ? `${at}: ${reason}` : reason))
 }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import {
   createReadStream,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -166,6 +167,9 @@ test('data that git ignores is in the workspace, closed for writing, and not new
     expect(statSync(join(workspace, 'data')).mode & 0o222).toBe(0)
     expect(execFileSync('git', ['status', '--porcelain'], { cwd: workspace, encoding: 'utf8' })).toBe('')
     expect(notes.join()).toContain('missing.csv')
+    // Where the file system shares no blocks it is the original, and said so.
+    const linked = lstatSync(join(workspace, 'outside.csv')).isSymbolicLink()
+    expect(notes.some((note) => note.includes(`changes ${outside}`))).toBe(linked)
     // A folder that is closed for writing goes all the same.
     await bench.projects.list.remove(project)
     expect(existsSync(workspace)).toBe(false)

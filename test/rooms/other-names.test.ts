@@ -178,3 +178,15 @@ test('a file of somebody else that root saves stays his', async (context) => {
   expect(onDisk()).toContain('by root')
   expect(statSync(path)).toMatchObject({ uid: 12_345, gid: 23_456 })
 })
+
+test('cells that lack ids are told until the first save writes them', async () => {
+  const text = onDisk().replaceAll(/ *"id": "cell-\d",\n/g, '')
+  expect(text).not.toContain('"id"')
+  writeFileSync(path, text)
+  const peer = await open()
+  const warnings = async () => (await ask<{ warnings?: string[] }>(peer, 'source_status')).warnings
+  expect(await warnings()).toHaveLength(2)
+  await ask(peer, 'save')
+  expect(onDisk()).toContain('"id"')
+  expect(await warnings()).toBeUndefined()
+})
