@@ -76,10 +76,12 @@ function resultSchema({ output }: Tool): ListedTool['outputSchema'] {
   }
 }
 
+let errorShape: Record<string, unknown> | undefined
+
 /** Tools of the ledger tell failures of their own as text. */
 function errorSchema(own: unknown): unknown {
-  const shape = jsonSchema(ErrorShape)
-  return own === undefined ? shape : { anyOf: [own, shape] }
+  errorShape ??= jsonSchema(ErrorShape)
+  return own === undefined ? errorShape : { anyOf: [own, errorShape] }
 }
 
 /** Draft 7, which all validators in use read; objects of results may grow. Without what goes without saying: models read this. */

@@ -9,7 +9,7 @@ import { startDaemon } from '../support/daemon.ts'
 import { createHome } from '../support/home.ts'
 import { within } from '../support/until.ts'
 
-const CELLS = 4000
+const CELLS = 1000
 
 test('a daemon killed while it loads leaves nothing half; the next one opens the file for the client that waits', async () => {
   const home = createHome()

@@ -14,8 +14,8 @@ import { has, needs } from '../support/machine.ts'
 import { gone } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
-const SECONDS = Number(process.env.ROOMD_TEST_SILENT_SECONDS ?? 4)
-const LONG_MS = 60_000 + 3_000 * SECONDS
+const SECONDS = Number(process.env.ROOMD_TEST_SILENT_SECONDS ?? 2)
+const LONG_MS = 120_000 + 3_000 * SECONDS
 
 let home: TestHome
 let client: Client

@@ -1,10 +1,11 @@
 /** The built MCP child over real stdio, driven by the official SDK's client, with the real daemon. */
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import type { ClientCapabilities, ListToolsResult, Progress } from '@modelcontextprotocol/sdk/types.js'
 import { programFile } from '../../protocol/programs.ts'
 import { startDaemon, type TestDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
+import { mcpClient } from '../support/mcp-client.ts'
 
 export interface ToolAnswer {
   readonly isError: boolean
@@ -65,7 +66,7 @@ export async function startChild(home: TestHome, options: ChildOptions = {}): Pr
   })
   const err: string[] = []
   transport.stderr?.on('data', (piece: Buffer) => err.push(piece.toString()))
-  const client = new Client({ name, version: '1', ...(title ? { title } : {}) }, { capabilities })
+  const client = mcpClient({ name, version: '1', ...(title ? { title } : {}) }, { capabilities })
   const news: Array<Record<string, unknown>> = []
   client.fallbackNotificationHandler = async (notification) => {
     if (notification.method === 'notifications/roomd/child') news.push(notification.params ?? {})

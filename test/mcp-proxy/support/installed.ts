@@ -1,8 +1,9 @@
 /** The built `roomd mcp` with its real child and the official SDK's client. */
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { programFile } from '../../../protocol/programs.ts'
 import type { TestHome } from '../../support/home.ts'
+import { mcpClient } from '../../support/mcp-client.ts'
 import { descendants, gone, signal } from '../../support/processes.ts'
 import { until } from '../../support/until.ts'
 
@@ -40,7 +41,7 @@ export async function startInstalled(
     cwd: home.work,
     stderr: 'ignore',
   })
-  const client = new Client({ name, version: '1' })
+  const client = mcpClient({ name, version: '1' })
   await client.connect(transport)
   const proxyPid = transport.pid
   if (proxyPid === null) throw new Error('the proxy has no process')
