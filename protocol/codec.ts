@@ -8,6 +8,7 @@
  */
 import { addExtension, Packr, RESET_BUFFER_MODE } from 'msgpackr/pack'
 import { Unpackr } from 'msgpackr/unpack'
+import { encodePlain } from './encode-plain.ts'
 import { RoomdError } from './errors.ts'
 
 /** The scratch buffer grows with the largest value; above this it is given back at once. */
@@ -41,6 +42,11 @@ Object.assign(unpackr, { structures: Object.freeze([]) })
 
 /** Encodes a value with one copy. The bytes are the caller's own. Throws TypeError for functions and symbols. */
 export function encode(value: unknown): Uint8Array<ArrayBuffer> {
+  return encodePlain(value) ?? encodeAny(value)
+}
+
+/** As `encode`, by msgpackr alone. */
+export function encodeAny(value: unknown): Uint8Array<ArrayBuffer> {
   const scratch = packr.pack(value, RESET_BUFFER_MODE)
   const bytes = new Uint8Array(scratch)
   if (scratch.buffer.byteLength > SCRATCH_MAX) {

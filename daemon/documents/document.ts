@@ -65,6 +65,10 @@ const REBASE_BYTES = 4 * 1024 * 1024
 /** A document of more bytes does not rest: to build it again would keep other rooms waiting. */
 const MOST_AT_REST = 64 * 1024
 
+/** Yjs items, and bytes with all updates, of a document that is encoded in about a millisecond. */
+const MOST_AT_ONCE_ITEMS = 4_000
+const MOST_AT_ONCE_BYTES = 2 * 1024 * 1024
+
 /** A notebook as it enters a new document. */
 export interface DocumentSeed {
   readonly nbformat: number
@@ -286,6 +290,18 @@ export class NotebookDocument implements RoomDocument {
       transaction.local = true
       separateDuplicates(list, this.#cells)
     })
+  }
+
+  whole(): Uint8Array | null {
+    const doc = this.#doc
+    if (doc === null || this.incomplete || this.#size() > MOST_AT_ONCE_BYTES) return null
+    let items = 0
+    for (const structs of doc.store.clients.values()) items += structs.length
+    if (items > MOST_AT_ONCE_ITEMS) return null
+    const whole = Y.encodeStateAsUpdate(doc)
+    this.#base = [whole]
+    this.#since.clear()
+    return whole
   }
 
   rest(): void {

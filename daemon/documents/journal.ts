@@ -1,10 +1,11 @@
 /**
- * The journal of one room's document: appends updates and folds them into snapshots in the background.
+ * The journal of one room's document: appends updates and folds them into snapshots.
  *
- * The room puts what `append` gives into the unit of its change. After every 500 updates or 1 MiB the journal has what is
- * committed by then folded by the worker thread, and writes the snapshot as a unit of its own, whatever the room commits
- * meanwhile: it covers exactly the updates up to its number, and prunes only those. Loading reads the snapshot and the updates
- * behind it, never what a snapshot covers.
+ * The room puts what `append` gives into the unit of its change. After every 500 updates or 1 MiB comes a snapshot. That of a small
+ * document is what the room has in memory, in the unit of the update that made it due: to make it again from hundreds of updates would
+ * take a hundred times as long. Of others the journal has what is committed by then folded by the worker thread, and writes the
+ * snapshot as a unit of its own, whatever the room commits meanwhile. Either covers exactly the updates up to its number, and prunes
+ * only those. Loading reads the snapshot and the updates behind it, never what a snapshot covers.
  */
 import type { NotebookId } from '../../protocol/ids.ts'
 import type { Statement, Store } from '../store/store.ts'
@@ -162,24 +163,37 @@ export class Journal {
   }
 
   /**
-   * Row of an accepted update, for the unit of its change, which must be handed to the store within this turn of the loop.
-   * Starts a snapshot behind it when one is due.
+   * Rows of an accepted update, for the unit of its change, which must be handed to the store within this turn of the loop.
+   * With them comes a snapshot when one is due, or one is started behind them. `whole`: the document up to this update and no
+   * further, or null when it is no small one.
    */
-  append(docSeq: number, update: Uint8Array, origin: string, at: number): Statement {
+  append(
+    docSeq: number,
+    update: Uint8Array,
+    origin: string,
+    at: number,
+    whole: () => Uint8Array | null = () => null,
+  ): Statement[] {
     this.#updates++
     this.#bytes += update.length
-    if (this.due && !this.#disposed) {
-      this.#folding ??= this.fold()
-        // Failing costs nothing but a longer tail: the next update finds it due and tries again.
-        .catch(() => {})
-        .finally(() => {
-          this.#folding = null
-        })
-    }
-    return {
+    const row = {
       sql: 'INSERT INTO doc_updates (notebook_id, doc_seq, body, origin, at) VALUES (?, ?, ?, ?, ?)',
       values: [this.#notebookId, docSeq, update, origin, at],
     }
+    if (!this.due || this.#disposed || this.#folding) return [row]
+    const body = whole()
+    if (body) {
+      this.#updates = 0
+      this.#bytes = 0
+      return [row, ...snapshotStatements(this.#notebookId, docSeq, body)]
+    }
+    this.#folding = this.fold()
+      // Failing costs nothing but a longer tail: the next update finds it due and tries again.
+      .catch(() => {})
+      .finally(() => {
+        this.#folding = null
+      })
+    return [row]
   }
 
   get due(): boolean {

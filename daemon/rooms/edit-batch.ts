@@ -65,7 +65,8 @@ export class EditBatch {
     if (first && !(joins && first.by === edit.by && this.#isApart(edit))) this.flush()
     return new Promise((resolve, reject) => {
       if (joins && this.empty) queueMicrotask(() => this.flush())
-      this.#waiting.push({ ...edit, resolve, reject })
+      const { by, operations, mutation, check } = edit
+      this.#waiting.push({ by, operations, mutation, check, resolve, reject })
       for (const operation of edit.operations)
         if (operation.op === 'set_source') this.#cells.add(operation.cell_id)
       if (!joins) this.flush()
@@ -128,12 +129,14 @@ export class EditBatch {
   }
 
   #isApart({ operations }: WantedEdit): boolean {
-    return !operations.some((operation) => this.#cells.has(operation.cell_id as CellId))
+    for (const operation of operations) if (this.#cells.has(operation.cell_id as CellId)) return false
+    return true
   }
 }
 
 /** It sets texts, each of another cell, and does nothing else: it can be told without asking Yjs. */
 function setsTexts({ operations }: WantedEdit): boolean {
+  if (operations.length === 1) return operations[0]?.op === 'set_source'
   const cells = new Set<CellId>()
   for (const operation of operations) {
     if (operation.op !== 'set_source' || cells.has(operation.cell_id)) return false

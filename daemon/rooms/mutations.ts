@@ -123,8 +123,10 @@ export class Mutations {
       method,
       notebookId,
       begunAt: known.kind === 'begun' ? known.at : null,
-    }).finally(() => this.#inFlight.delete(name))
+    })
     this.#inFlight.set(name, flight)
+    const over = (): boolean => this.#inFlight.delete(name)
+    flight.then(over, over)
     return flight
   }
 

@@ -91,6 +91,8 @@ export interface RoomDocument {
   /** Yjs state vector / update since one, pending changes included. */
   stateVector(): Uint8Array
   updateSince(stateVector?: Uint8Array): Uint8Array
+  /** All of a document that is small enough to be encoded at once, pending changes included; null: of any other. */
+  whole(): Uint8Array | null
   readonly cellCount: number
   readonly metadata: Record<string, unknown>
   cellIds(): CellId[]

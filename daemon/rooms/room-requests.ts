@@ -68,7 +68,7 @@ export const roomHandlers: { readonly [M in RoomMethod]: RoomHandler<M> } = {
     return value
   },
 
-  async edit({ room, peer, context, mutation }, { operations }) {
+  edit({ room, peer, context, mutation }, { operations }) {
     return room.edits.take({
       by: peer.identity.label,
       operations,

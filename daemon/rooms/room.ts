@@ -234,9 +234,9 @@ export class Room implements RoomPort {
     const journal: Statement[] = []
     if (change.document) {
       record.doc_seq += change.document.parts?.length ?? 1
-      journal.push(
-        this.#journal.append(record.doc_seq, change.document.change.update, change.document.by, at),
-      )
+      const { change: made, by } = change.document
+      const whole = (): Uint8Array | null => this.#document.whole()
+      journal.push(...this.#journal.append(record.doc_seq, made.update, by, at, whole))
     }
     const numbered = this.events.number(change.events ?? [], at)
     record.commit_seq++

@@ -42,7 +42,7 @@ describe('the journal', () => {
     for (let i = 0; i < SNAPSHOT_UPDATES * 2 + 50; i++) {
       const { change } = document.apply([{ op: 'set_source', cell_id: id('c0'), source: `x = ${i}\n` }])
       if (change === null) continue
-      writes.push(store.write([journal.append(++seq, change.update, 'test', 1)]))
+      writes.push(store.write(journal.append(++seq, change.update, 'test', 1)))
       // As in life: commits and turns of the loop in between.
       if (i % 100 === 0) await Promise.all(writes)
     }
@@ -61,6 +61,46 @@ describe('the journal', () => {
     expect(again.due).toBe(false)
   })
 
+  it('takes a small document as it is for the snapshot, in the unit of the update that made it due', async () => {
+    const { store, journal } = await setUp()
+    const document = newDocument()
+    let seq = 1
+    await store.write(snapshotStatements(room, seq, document.updateSince()))
+    for (let i = 0; i < SNAPSHOT_UPDATES * 2 + 10; i++) {
+      const { change } = document.apply([{ op: 'set_source', cell_id: id('c0'), source: `x = ${i}\n` }])
+      if (change === null) continue
+      const rows = journal.append(++seq, change.update, 'test', 1, () => document.whole())
+      const due = (seq - 1) % SNAPSHOT_UPDATES === 0
+      expect(rows.length > 1).toBe(due)
+      const written = store.write(rows)
+      if (!due) continue
+      await written
+      expect(seqs(store)).toEqual([])
+      const stored = readJournal(store, room)
+      expect(stored?.doc_seq).toBe(seq)
+      expect(stored && seen(loadDocument(stored))).toEqual(seen(document))
+    }
+    await store.settled()
+    expect(seqs(store)).toHaveLength(10)
+    const stored = readJournal(store, room)
+    const loaded = stored && loadDocument(stored)
+    expect(loaded && seen(loaded)).toEqual(seen(document))
+    // What it was is not forgotten: an update that breaks the layout is still taken back.
+    expect(() => document.applyUpdate(new Uint8Array([1, 1, 7, 0, 1]))).toThrow()
+    expect(seen(document)).toEqual(loaded && seen(loaded))
+  })
+
+  it('leaves a document of many items to the worker', () => {
+    const cells = Array.from({ length: 3000 }, (_, i) => ({
+      cell_id: id(`c${i}`),
+      cell_type: 'code',
+      source: 'x',
+      metadata: {},
+    }))
+    const large = createDocument({ nbformat: 4, nbformat_minor: 5, metadata: {}, cells })
+    expect(large.whole()).toBeNull()
+  })
+
   it('folds many bytes sooner', async () => {
     const { store, journal } = await setUp()
     const document = newDocument()
@@ -68,7 +108,7 @@ describe('the journal', () => {
     for (let i = 0; i < 12; i++) {
       const source = String.fromCharCode(97 + i).repeat(100_000)
       const { change } = document.apply([{ op: 'set_source', cell_id: id('c0'), source }])
-      if (change) await store.write([journal.append(i + 2, change.update, 'test', 1)])
+      if (change) await store.write(journal.append(i + 2, change.update, 'test', 1))
     }
     await journal.settled()
     expect(seqs(store).length).toBeLessThan(12)

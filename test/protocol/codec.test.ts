@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decode, encode } from '../../protocol/codec.ts'
+import { decode, encode, encodeAny } from '../../protocol/codec.ts'
+import { encodePlain } from '../../protocol/encode-plain.ts'
 
 const hex = (value: unknown): string => Buffer.from(encode(value)).toString('hex')
 const bytes = (text: string): Uint8Array => Buffer.from(text.replaceAll(' ', ''), 'hex')
@@ -76,6 +77,74 @@ describe('the codec', () => {
         expect(decode(encode(value))).toEqual(JSON.parse(JSON.stringify(value)))
       }),
     )
+  })
+
+  it('writes plain data itself, and means by it what msgpackr means', () => {
+    const long = fc.nat(70_000).map((length) => 'aü😀'.repeat(length).slice(0, length))
+    const halves = fc.string({
+      unit: fc.constantFrom('a', 'é', '€', '😀', '\ud800', '\udc00'),
+      maxLength: 80,
+    })
+    const leaf = fc.oneof(
+      fc.constantFrom(
+        undefined,
+        null,
+        true,
+        false,
+        Number.NaN,
+        Infinity,
+        -0,
+        2 ** 53,
+        -(2 ** 31) - 1,
+        2 ** 32,
+      ),
+      fc.integer(),
+      fc.integer({ min: -300, max: 70_000 }),
+      fc.double(),
+      halves,
+      fc.uint8Array({ maxLength: 400 }),
+      fc.uint8Array({ maxLength: 9 }).map((given) => Buffer.from(given)),
+    )
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4 },
+        leaf,
+        fc.array(tie('value'), { maxLength: 20 }),
+        fc.dictionary(
+          fc.string().filter((name) => name !== '__proto__'),
+          tie('value'),
+          { noNullPrototype: true, maxKeys: 20 },
+        ),
+      ),
+    }))
+    const same = (given: unknown): void => {
+      const written = encodePlain(given)
+      expect(written && decode(written)).toEqual(decode(encodeAny(given)))
+    }
+    fc.assert(fc.property(value, same), { numRuns: 400 })
+    fc.assert(fc.property(long, same), { numRuns: 10 })
+    same(Array.from({ length: 70_000 }, (_, i) => i))
+    same(Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`k${i}`, i % 3 ? i : undefined])))
+  })
+
+  it('leaves to msgpackr what is not plain, wherever it is', () => {
+    class Own {
+      a = 1
+    }
+    const values = [
+      new Date(5),
+      new Map(),
+      new Set(),
+      5n,
+      () => 1,
+      Symbol('s'),
+      new Own(),
+      new Float32Array(1),
+    ]
+    for (const value of values) {
+      expect(encodePlain(value)).toBeNull()
+      expect(encodePlain({ a: [1, { b: value }] })).toBeNull()
+    }
   })
 
   it('never does anything but decode or throw on garbage', () => {
