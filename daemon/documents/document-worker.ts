@@ -73,6 +73,13 @@ export class DocumentWorker {
     return message.found
   }
 
+  /** SHA-256 of a large file's bytes, behind the tasks that were asked for before. Rejects when it cannot be read. */
+  async hash(path: string): Promise<string> {
+    const { message } = await this.#ask((worker, id) => post(worker, { id, kind: 'hash', path }))
+    if (message.kind !== 'hashed') throw unexpected(message)
+    return message.hash
+  }
+
   /** `writeNotebook`, off the main thread when file or content are large. The request is not to be changed meanwhile. */
   async write(request: WriteRequest): Promise<Written> {
     if ((request.base?.length ?? 0) + weight(request.cells) <= INLINE_BYTES) return writeNotebook(request)

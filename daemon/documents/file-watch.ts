@@ -58,6 +58,11 @@ export class FileWatch {
     }
   }
 
+  /** Whether the system tells at once what happens to a file that is watched. */
+  listensTo(path: string): boolean {
+    return (this.#folders.get(dirname(path))?.watcher ?? null) !== null
+  }
+
   dispose(): void {
     for (const folder of this.#folders.values()) {
       folder.cancelPoll()

@@ -11,9 +11,17 @@ import { keptOf } from './document.ts'
 import { readNotebook } from './ipynb/read.ts'
 import { type WriteCell, writeNotebook } from './ipynb/write.ts'
 import { readJournal } from './journal.ts'
-import { type DocumentHead, encodeHead, HEAD_SIZE, loadStored, openFile } from './large-documents.ts'
+import {
+  type DocumentHead,
+  encodeHead,
+  HEAD_SIZE,
+  loadStored,
+  openFile,
+  readWhole,
+} from './large-documents.ts'
 import { type CellSeed, cellsOf, defineRoots, metaOf, plain, sourceOf, viewOf } from './layout.ts'
 import { mergeFile } from './merge/merge-file.ts'
+import { hashBytes } from './save.ts'
 import { sizeOf } from './size.ts'
 import { UpdateSlicer } from './update-slices.ts'
 import { type Folded, type FromWorker, pieces, type ToWorker, type WorkerData } from './worker-messages.ts'
@@ -98,6 +106,9 @@ if (!isMainThread && parentPort) {
         tell({ id, kind: 'done', found })
         break
       }
+      case 'hash':
+        tell({ id, kind: 'hashed', hash: hashBytes(readWhole(message.path)) })
+        break
       case 'cells':
         cells.set(id, [...(cells.get(id) ?? []), ...message.cells])
         break

@@ -36,7 +36,7 @@ export interface SlicedUpdate {
 }
 
 /** Old formats are shown as format 4 has them. */
-export function asSeed(content: DocumentSeed): DocumentSeed {
+export function asSeed<Seed extends Pick<DocumentSeed, 'nbformat' | 'nbformat_minor'>>(content: Seed): Seed {
   return content.nbformat === 4 ? content : { ...content, nbformat: 4, nbformat_minor: 5 }
 }
 
@@ -51,31 +51,32 @@ interface Slice {
   readonly update: Uint8Array
   readonly body: Uint8Array
   readonly count: number
-  /** Cells of the notebook that are in it and in those before it. */
-  readonly cells: number
 }
 
+/** A seed whose cells come one by one. */
+export type FlowingSeed = Omit<DocumentSeed, 'cells'> & { readonly cells: Iterable<CellSeed> }
+
 /** The slices one by one, each complete in what it builds on. */
-export function* foundingSlices(seed: DocumentSeed, client = randomClient()): Generator<Slice> {
+export function* foundingSlices(seed: FlowingSeed, client = randomClient()): Generator<Slice> {
   const writer = new ItemWriter(client)
   let first = 0
-  const cut = (cells: number): Slice => {
+  const cut = (): Slice => {
     const body = writer.body()
     const { count } = writer
     const update = asUpdate(client, first, count, [body])
     first = writer.clock
     writer.next()
-    return { update, body: update.subarray(update.length - 1 - body.length, update.length - 1), count, cells }
+    return { update, body: update.subarray(update.length - 1 - body.length, update.length - 1), count }
   }
   writer.value('meta', 'nbformat', seed.nbformat)
   writer.value('meta', 'nbformat_minor', seed.nbformat_minor)
   writer.map('meta', 'metadata', seed.metadata)
   let left: number | null = null
-  for (const [index, cell] of seed.cells.entries()) {
+  for (const cell of seed.cells) {
     left = writeCell(writer, cell, left)
-    if (writer.length >= SLICE_BYTES) yield cut(index + 1)
+    if (writer.length >= SLICE_BYTES) yield cut()
   }
-  if (writer.count > 0) yield cut(seed.cells.length)
+  if (writer.count > 0) yield cut()
 }
 
 function wholeOf(slices: readonly Slice[], client: number): Uint8Array {

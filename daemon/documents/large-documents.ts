@@ -1,25 +1,28 @@
 /**
  * What the file worker does to open a large notebook: from its file, or from the store. It tells what it has as soon as it has it, in
- * an order that lets others begin: how the notebook begins, for the first page; then pieces of the document's update and rows of
- * outputs side by side, for the threads that take them in; last what only completes the record.
+ * an order that lets others begin: how the notebook begins, for the first page; the file's text, to be stored; then, while cell after
+ * cell is parsed, pieces of the document's update and rows of outputs side by side, for the threads that take them in; last what
+ * only completes the record.
  *
  * Everything large is in shared memory, so that handing it on costs the main thread nothing, however often it is handed on.
  *
- * Order of judging a file: its beginning is told before anything is judged; syntax, cells and outputs are judged before the first
- * piece, so that nothing of a file that cannot be opened is stored; rules of the format, which only warn, come last.
+ * Judging: a file that is told in pieces is an ordinary one as far as it was read (ipynb/pieces.ts). One that turns out not to be is
+ * read as a whole, and if it can be opened all the same, what was told of its document and outputs is called back and told anew;
+ * if it cannot, the reader's error is the answer. Rules of the format, which only warn, are told last.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { encode } from '../../protocol/codec.ts'
 import { PROJECTION_PAGE } from '../../protocol/frames.ts'
-import type { NotebookId } from '../../protocol/ids.ts'
-import type { ExecutionSummary } from '../../protocol/notebook.ts'
-import { prepareSmallOutputs, takeRows } from '../executions/file-outputs.ts'
+import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
+import { prepareSmallOutputs, rowsOfCell } from '../executions/file-outputs.ts'
 import { readAllShown, type ShownExecution } from '../executions/reading.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { RowPacker, shared } from '../store/packed-rows.ts'
+import type { Statement } from '../store/store.ts'
 import type { Reader } from '../store/transaction.ts'
 import { asSeed, foundingSlices } from './founding-update.ts'
-import { type NotebookHead, readHead } from './ipynb/head.ts'
+import { type NotebookHead, readScanned } from './ipynb/head.ts'
+import { NotebookPieces, OutOfOrdinary } from './ipynb/pieces.ts'
 import { type FileCell, type NotebookFile, readNotebookFirst } from './ipynb/read.ts'
 import { readTail } from './journal.ts'
 import { fileError, hashBytes } from './save.ts'
@@ -39,14 +42,25 @@ export const HEAD_SIZE = { cells: PROJECTION_PAGE, bytes: 128 * 1024 }
 /** What opening a file tells, in this order; `slices`, `rows` and `cells` many times and mixed. */
 export type FilePart =
   | { readonly kind: 'head'; readonly head: NotebookHead }
-  /** The file's bytes, all of which could be read as a notebook. */
-  | { readonly kind: 'text'; readonly text: Uint8Array; readonly hash: string }
+  /** The file's bytes. */
+  | { readonly kind: 'text'; readonly text: Uint8Array }
   | { readonly kind: 'slices'; readonly slices: readonly Uint8Array[] }
   /** Packed statements of outputs, and what their cells then show; none of those of the head's cells. */
-  | { readonly kind: 'rows'; readonly packed: Uint8Array; readonly shown: readonly ExecutionSummary[] }
+  | { readonly kind: 'rows'; readonly packed: Uint8Array; readonly shown: readonly ShownOutputs[] }
   /** Cells with values that must become blobs, and their places in the notebook. */
   | { readonly kind: 'cells'; readonly cells: readonly { readonly cell: FileCell; readonly index: number }[] }
-  | { readonly kind: 'file'; readonly file: Omit<NotebookFile, 'cells'> }
+  /** Slices, rows and cells told so far are void, and are told again from the first on. */
+  | { readonly kind: 'anew' }
+  | { readonly kind: 'file'; readonly file: Omit<NotebookFile, 'cells'>; readonly hash: string }
+
+/** An execution that came with the file, in what `summaryOfCell` needs: thousands of them cross to the main thread. */
+export type ShownOutputs = readonly [
+  execution_id: ExecutionId,
+  cell_id: CellId,
+  status: 'done' | 'error',
+  execution_count: number | null,
+  source_hash: string,
+]
 
 /** What loading from the store tells. `head`: as of the snapshot; what came behind it may have changed those cells. */
 export type StoredPart =
@@ -65,19 +79,53 @@ export interface FileRequest {
 const BATCH_BYTES = 256 * 1024
 
 /** Throws what is wrong with the file, as reading a small one does. */
-export function openFile({ path, notebook_id, now }: FileRequest, tell: (part: FilePart) => void): void {
+export function openFile(request: FileRequest, tell: (part: FilePart) => void): void {
+  const { path } = request
   const bytes = readWhole(path)
-  let head = readHead(bytes, path, HEAD_SIZE)
-  if (head) tell({ kind: 'head', head })
+  const scanned = readScanned(bytes, path, HEAD_SIZE)
+  if (scanned) {
+    tell({ kind: 'head', head: scanned.head })
+    tell({ kind: 'text', text: bytes })
+    try {
+      const pieces = new NotebookPieces(bytes, path, scanned.parts)
+      tellContent(request, pieces.notebook, pieces.cells(), scanned.head, tell)
+      const file = { ...pieces.notebook, warnings: pieces.warnings() }
+      tell({ kind: 'file', file, hash: hashBytes(bytes) })
+      return
+    } catch (thrown) {
+      if (!(thrown instanceof OutOfOrdinary)) throw thrown
+    }
+  }
   const { file, rest } = readNotebookFirst(bytes, path)
   const { cells, ...plain } = file
-  if (!head) {
-    head = headOf(file)
+  const head = scanned?.head ?? headOf(file)
+  if (scanned) tell({ kind: 'anew' })
+  else {
     tell({ kind: 'head', head })
+    tell({ kind: 'text', text: bytes })
   }
-  tell({ kind: 'text', text: bytes, hash: hashBytes(bytes) })
+  tellContent(request, plain, cells, head, tell)
+  tell({ kind: 'file', file: { ...plain, warnings: rest() }, hash: hashBytes(bytes) })
+}
+
+/** Document and outputs, as far as the cells come. */
+function tellContent(
+  { notebook_id, now }: FileRequest,
+  notebook: Pick<NotebookFile, 'nbformat' | 'nbformat_minor' | 'metadata'>,
+  cells: Iterable<FileCell>,
+  head: NotebookHead,
+  tell: (part: FilePart) => void,
+): void {
   const rows = new OutputRows(notebook_id, now, tell)
-  let next = head.cells.length
+  const withRows = function* (): Generator<FileCell> {
+    let index = 0
+    for (const cell of cells) {
+      yield cell
+      // Those of the head are stored as it is shown.
+      if (index >= head.cells.length) rows.add(cell, index)
+      index++
+    }
+  }
   let batch: Uint8Array[] = []
   let size = 0
   const flush = (): void => {
@@ -85,17 +133,13 @@ export function openFile({ path, notebook_id, now }: FileRequest, tell: (part: F
     batch = []
     size = 0
   }
-  for (const slice of foundingSlices(asSeed({ ...plain, cells }))) {
-    batch.push(slice.update)
-    size += slice.update.length
-    if (size < BATCH_BYTES) continue
-    flush()
-    for (; next < slice.cells; next++) rows.add(cells[next], next)
+  for (const { update } of foundingSlices({ ...asSeed(notebook), cells: withRows() })) {
+    batch.push(update)
+    size += update.length
+    if (size >= BATCH_BYTES) flush()
   }
   flush()
-  for (; next < cells.length; next++) rows.add(cells[next], next)
   rows.flush()
-  tell({ kind: 'file', file: { ...plain, warnings: rest() } })
 }
 
 /** What the store has of a document. false: nothing. */
@@ -183,7 +227,7 @@ class OutputRows {
   readonly #now: number
   readonly #tell: (part: FilePart) => void
   readonly #packer = new RowPacker()
-  #shown: ExecutionSummary[] = []
+  #shown: ShownOutputs[] = []
 
   constructor(notebookId: NotebookId, now: number, tell: (part: FilePart) => void) {
     this.#notebookId = notebookId
@@ -191,16 +235,18 @@ class OutputRows {
     this.#tell = tell
   }
 
-  add(cell: FileCell | undefined, index: number): void {
-    const prepared = cell ? prepareSmallOutputs(cell) : null
-    if (!cell || prepared === null) return
+  add(cell: FileCell, index: number): void {
+    const prepared = prepareSmallOutputs(cell)
+    if (prepared === null) return
     if (prepared === 'large') {
       this.#tell({ kind: 'cells', cells: [{ cell, index }] })
       return
     }
-    const { statements, entries } = takeRows(this.#notebookId, [prepared], this.#now, () => index + 1)
+    const statements: Statement[] = []
+    rowsOfCell(this.#notebookId, prepared, this.#now, index + 1, statements)
     for (const statement of statements) this.#packer.add(statement)
-    for (const { summary } of entries.values()) this.#shown.push(summary)
+    const { execution_id, cell_id, status, execution_count, source_hash } = prepared
+    this.#shown.push([execution_id, cell_id, status, execution_count, source_hash])
     if (this.#packer.size >= BATCH_BYTES) this.flush()
   }
 
@@ -211,7 +257,8 @@ class OutputRows {
   }
 }
 
-function readWhole(path: string): Uint8Array {
+/** A file's bytes in shared memory. */
+export function readWhole(path: string): Uint8Array {
   try {
     const file = openSync(path, 'r')
     try {

@@ -27,6 +27,7 @@ export type ToWorker =
   | { readonly id: number; readonly kind: 'write'; readonly request: Omit<WriteRequest, 'cells'> }
   | { readonly id: number; readonly kind: 'fold'; readonly notebookId: NotebookId }
   | { readonly id: number; readonly kind: 'load'; readonly notebookId: NotebookId }
+  | { readonly id: number; readonly kind: 'hash'; readonly path: string }
   /** Its cells are the room's. */
   | { readonly id: number; readonly kind: 'merge'; readonly request: Omit<MergeRequest, 'cells'> }
 
@@ -52,6 +53,7 @@ export type FromWorker =
   | { readonly id: number; readonly kind: 'part'; readonly part: FilePart | StoredPart }
   /** All parts were told. `found`: there is something of this name. */
   | { readonly id: number; readonly kind: 'done'; readonly found: boolean }
+  | { readonly id: number; readonly kind: 'hashed'; readonly hash: string }
   | { readonly id: number; readonly kind: 'written'; readonly written: Written }
   /** null: the store has no more than the snapshot. */
   | { readonly id: number; readonly kind: 'folded'; readonly folded: Folded | null }

@@ -3,11 +3,10 @@
  * shows it like any other; for saving, a cell's outputs are had in full, blobs read back. Works on the store alone.
  */
 
-import { randomUUID } from 'node:crypto'
 import type { DurableEvent } from '../../protocol/events.ts'
-import { type CellId, ExecutionId, type NotebookId } from '../../protocol/ids.ts'
+import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import { isJsonMime } from '../../protocol/mime.ts'
-import type { ExecutionSummary, Output } from '../../protocol/notebook.ts'
+import { type ExecutionSummary, INLINE_LIMIT, type Output } from '../../protocol/notebook.ts'
 import { Breathing } from '../breathing.ts'
 import { sourceHash } from '../documents/source-hash.ts'
 import type { Statement, Store } from '../store/store.ts'
@@ -15,12 +14,16 @@ import type { Blobs } from './blobs.ts'
 import { isRecord } from './messages.ts'
 import { insertOutput } from './output-entry.ts'
 import { readStoredOutputs, readStreamText } from './reading.ts'
-import { type ExecutionRow, insertExecution, showInCell, summaryOf } from './rows.ts'
+import { RisingIds } from './rising-ids.ts'
+import { insertFileExecution, showInCell } from './rows.ts'
 import { StreamOutput } from './stream-output.ts'
 import { needsBlobs, readBundle, storeBundle } from './values.ts'
 
 /** Cells whose blobs are written side by side. */
 const CELLS_AT_ONCE = 64
+
+/** Rows that are written together lie beside each other in the store. */
+const ids = new RisingIds()
 
 /** A code cell of a file. `outputs` as nbformat 4 has them; multi-line texts may be lists. */
 export interface FileCell {
@@ -34,7 +37,6 @@ export interface FileCell {
 export interface PreparedFileOutputs {
   readonly execution_id: ExecutionId
   readonly cell_id: CellId
-  readonly source: string
   readonly source_hash: string
   readonly execution_count: number | null
   readonly status: 'done' | 'error'
@@ -90,14 +92,19 @@ export function prepareSmallOutputs(cell: FileCell): PreparedFileOutputs | 'larg
 
 function prepared(cell: FileCell, outputs: readonly Output[]): PreparedFileOutputs {
   return {
-    execution_id: ExecutionId.parse(randomUUID()),
+    execution_id: ids.next(),
     cell_id: cell.cell_id,
-    source: cell.source,
     source_hash: sourceHash(cell.source),
     execution_count: cell.execution_count,
     status: outputs.some((output) => output.output_type === 'error') ? 'error' : 'done',
     outputs,
   }
+}
+
+/** What a cell shows of its file. */
+export interface TakenOutputs {
+  readonly summary: ExecutionSummary
+  readonly outputs: Output[]
 }
 
 /**
@@ -112,45 +119,63 @@ export function takeRows(
 ): {
   statements: Statement[]
   events: DurableEvent[]
-  entries: Map<ExecutionId, { summary: ExecutionSummary; outputs: Output[] }>
+  entries: Map<ExecutionId, TakenOutputs>
 } {
   const statements: Statement[] = []
   const events: DurableEvent[] = []
-  const entries = new Map<ExecutionId, { summary: ExecutionSummary; outputs: Output[] }>()
+  const entries = new Map<ExecutionId, TakenOutputs>()
   for (const cell of cells) {
-    const row: ExecutionRow = {
-      execution_id: cell.execution_id,
-      notebook_id: notebookId,
-      queue_seq: nextQueueSeq(),
-      cell_id: cell.cell_id,
-      batch: null,
-      status: cell.status,
-      execution_count: cell.execution_count,
-      origin: 'file',
-      asked_by: 'file',
-      source_hash: cell.source_hash,
-      on_error: 'stop',
-      allow_stdin: 0,
-      kernel_id: null,
-      queued_at: now,
-      started_at: null,
-      finished_at: now,
-      detail: null,
-    }
-    const summary = summaryOf(row)
-    const outputs: Output[] = []
-    statements.push(insertExecution(row, {}, cell.source), ...showInCell(row))
+    const taken = rowsOfCell(notebookId, cell, now, nextQueueSeq(), statements)
+    const { summary, outputs } = taken
+    const { execution_id } = cell
     events.push({ type: 'execution_queued', execution: summary })
-    cell.outputs.forEach((output, index) => {
-      const taken = outputRows(cell.execution_id, index, output)
-      statements.push(...taken.statements)
-      outputs.push(taken.shown)
-      events.push({ type: 'output', execution_id: cell.execution_id, index, output: taken.shown })
-    })
+    for (const [index, output] of outputs.entries())
+      events.push({ type: 'output', execution_id, index, output })
     events.push({ type: 'execution_finished', execution: summary })
-    entries.set(cell.execution_id, { summary, outputs })
+    entries.set(execution_id, taken)
   }
   return { statements, events, entries }
+}
+
+/** Adds the rows of one cell's outputs to `statements`, and tells what the cell then shows. */
+export function rowsOfCell(
+  notebookId: NotebookId,
+  cell: PreparedFileOutputs,
+  now: number,
+  queueSeq: number,
+  statements: Statement[],
+): TakenOutputs {
+  const summary = summaryOfCell(notebookId, cell, now)
+  statements.push(insertFileExecution(summary, queueSeq), ...showInCell(summary))
+  const outputs: Output[] = []
+  cell.outputs.forEach((output, index) => {
+    const taken = outputRows(cell.execution_id, index, output)
+    statements.push(...taken.statements)
+    outputs.push(taken.shown)
+  })
+  return { summary, outputs }
+}
+
+/** How an execution that came with a file looks. */
+export function summaryOfCell(
+  notebookId: NotebookId,
+  cell: Omit<PreparedFileOutputs, 'outputs'>,
+  now: number,
+): ExecutionSummary {
+  return {
+    execution_id: cell.execution_id,
+    notebook_id: notebookId,
+    cell_id: cell.cell_id,
+    status: cell.status,
+    execution_count: cell.execution_count,
+    origin: 'file',
+    by: 'file',
+    source_hash: cell.source_hash,
+    queued_at: now,
+    started_at: null,
+    finished_at: now,
+    truncated: false,
+  }
 }
 
 /** Rows of one finished output; a long text goes into pieces. */
@@ -159,10 +184,11 @@ function outputRows(
   index: number,
   output: Output,
 ): { statements: Statement[]; shown: Output } {
-  if (output.output_type !== 'stream' || typeof output.text !== 'string')
+  const text = output.output_type === 'stream' ? output.text : null
+  if (typeof text !== 'string' || output.output_type !== 'stream' || Buffer.byteLength(text) <= INLINE_LIMIT)
     return { statements: [insertOutput(executionId, index, output)], shown: output }
   // As it is in the file: nothing is carried out that a terminal would.
-  const stream = StreamOutput.finished(output.name, output.text)
+  const stream = StreamOutput.finished(output.name, text)
   return { statements: stream.rows(executionId, index), shown: stream.snapshot() }
 }
 

@@ -108,6 +108,29 @@ export function insertExecution(row: ExecutionRow, detail: Detail, source: strin
   }
 }
 
+/**
+ * The row of outputs that came with a file: over from the beginning. What was run to make them is not known, so its source is empty;
+ * `source_hash` is that of the cell beside them.
+ */
+export function insertFileExecution(summary: ExecutionSummary, queueSeq: number): Statement {
+  return {
+    sql: `INSERT INTO executions (execution_id, notebook_id, queue_seq, cell_id, status, execution_count, source_hash, queued_at,
+      finished_at, origin, asked_by, source, on_error, allow_stdin)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'file', 'file', '', 'stop', 0)`,
+    values: [
+      summary.execution_id,
+      summary.notebook_id,
+      queueSeq,
+      summary.cell_id,
+      summary.status,
+      summary.execution_count,
+      summary.source_hash,
+      summary.queued_at,
+      summary.finished_at,
+    ],
+  }
+}
+
 export function updateExecution(row: ExecutionRow, detail: Detail): Statement {
   return {
     sql: `UPDATE executions SET status = ?, execution_count = ?, kernel_id = ?, started_at = ?, finished_at = ?, detail = ?
@@ -124,7 +147,7 @@ export function updateExecution(row: ExecutionRow, detail: Detail): Statement {
   }
 }
 
-export function showInCell(row: ExecutionRow): Statement[] {
+export function showInCell(row: Pick<ExecutionRow, 'notebook_id' | 'cell_id' | 'execution_id'>): Statement[] {
   if (row.cell_id === null) return []
   return [
     {

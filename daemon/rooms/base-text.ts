@@ -1,6 +1,8 @@
 /**
  * The file's own text as last read or written: what saving splices into, and what merging takes as the common base. Beside it what
  * the room calls its cells, where that is not what the file says (files without ids, or with twice the same).
+ *
+ * A large text is kept in pieces, so that it can be written in many small transactions.
  */
 import { decode, encode } from '../../protocol/codec.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
@@ -14,22 +16,79 @@ export interface BaseText {
   readonly cell_ids: readonly CellId[] | null
 }
 
-export function readBase(store: Pick<Store, 'get'>, notebookId: NotebookId): BaseText | null {
-  const row = store.get<{ hash: string; text: Uint8Array; cell_ids: Uint8Array | null }>(
-    'SELECT hash, text, cell_ids FROM sources WHERE notebook_id = ?',
+/** Bytes of a piece; a text up to so long is one row. */
+const PIECE_BYTES = 256 * 1024
+
+interface Row {
+  readonly hash: string
+  readonly text: Uint8Array
+  readonly cell_ids: Uint8Array | null
+  readonly pieces_size: number | null
+}
+
+/** null: there is none, or a damage of the store took some of it. */
+export function readBase(store: Pick<Store, 'all'>, notebookId: NotebookId): BaseText | null {
+  // One statement, which sees one state of the store.
+  const rows = store.all<Row & { piece: Uint8Array | null }>(
+    `SELECT hash, s.text, iif(coalesce(p.piece, 0) = 0, cell_ids, NULL) AS cell_ids, pieces_size, p.text AS piece
+     FROM sources s LEFT JOIN source_pieces p USING (notebook_id) WHERE s.notebook_id = ? ORDER BY p.piece`,
     notebookId,
   )
-  if (row === undefined) return null
-  return { ...row, cell_ids: row.cell_ids && (decode(row.cell_ids) as CellId[]) }
+  const [first] = rows
+  if (first === undefined) return null
+  const { hash, pieces_size } = first
+  const cell_ids = first.cell_ids && (decode(first.cell_ids) as CellId[])
+  if (pieces_size === null) return { hash, text: first.text, cell_ids }
+  const pieces = rows.flatMap(({ piece }) => piece ?? [])
+  if (pieces.reduce((sum, piece) => sum + piece.length, 0) !== pieces_size) return null
+  return { hash, text: joined(pieces, pieces_size), cell_ids }
 }
 
 export function baseRows(notebookId: NotebookId, base: BaseText): Statement[] {
-  return [
-    {
-      sql: `INSERT INTO sources (notebook_id, hash, text, cell_ids) VALUES (?, ?, ?, ?)
-            ON CONFLICT (notebook_id) DO UPDATE SET
-              hash = excluded.hash, text = excluded.text, cell_ids = excluded.cell_ids`,
-      values: [notebookId, base.hash, base.text, base.cell_ids && encode(base.cell_ids)],
-    },
-  ]
+  const forget = { sql: 'DELETE FROM source_pieces WHERE notebook_id = ?', values: [notebookId] }
+  const pieces = [...basePieces(notebookId, base.text)]
+  return [forget, ...pieces, baseRow(notebookId, base)]
+}
+
+/** The pieces of a large text, each a statement; none of a small one. */
+export function* basePieces(notebookId: NotebookId, text: Uint8Array): Generator<Statement> {
+  if (!isInPieces(text)) return
+  for (let piece = 0; piece * PIECE_BYTES < text.length; piece++) {
+    const bytes = text.subarray(piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES)
+    yield {
+      sql: 'INSERT INTO source_pieces (notebook_id, piece, text) VALUES (?, ?, ?)',
+      values: [notebookId, piece, bytes],
+    }
+  }
+}
+
+/** The row that says what the base is; of a large text, behind its pieces. */
+export function baseRow(notebookId: NotebookId, { hash, text, cell_ids }: BaseText): Statement {
+  const inPieces = isInPieces(text)
+  return {
+    sql: `INSERT INTO sources (notebook_id, hash, text, cell_ids, pieces_size) VALUES (?, ?, ?, ?, ?)
+          ON CONFLICT (notebook_id) DO UPDATE SET hash = excluded.hash, text = excluded.text,
+            cell_ids = excluded.cell_ids, pieces_size = excluded.pieces_size`,
+    values: [
+      notebookId,
+      hash,
+      inPieces ? new Uint8Array() : text,
+      cell_ids && encode(cell_ids),
+      inPieces ? text.length : null,
+    ],
+  }
+}
+
+function isInPieces(text: Uint8Array): boolean {
+  return text.length > PIECE_BYTES
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const text = new Uint8Array(size)
+  let at = 0
+  for (const piece of pieces) {
+    text.set(piece, at)
+    at += piece.length
+  }
+  return text
 }

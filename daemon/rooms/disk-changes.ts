@@ -5,10 +5,11 @@
  * Race: the room goes on while the merge is worked out in another thread; if it changed meanwhile the merge is done again, and in
  * the end at once. The caller holds the room's source line.
  */
-import { access, constants, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { CellId } from '../../protocol/ids.ts'
+import { type FileIdentity, type FileWitness, mayWrite } from '../documents/file-witness.ts'
 import { type MergedFile, type MergeRequest, mergeFile } from '../documents/merge/merge-file.ts'
 import type { ChangedOutputs } from '../documents/merge/merge-notebook.ts'
 import { readSource } from '../documents/save.ts'
@@ -21,12 +22,6 @@ import { bare, conflictReason, inWords, notWritable, reasonOf, restored, settled
 
 /** Attempts at merging beside a room that goes on changing; the next one lets nothing in between. */
 const PATIENT_MERGES = 4
-
-/** Identity of a file on its file system, which renaming keeps. */
-export interface FileIdentity {
-  readonly dev: number
-  readonly ino: number
-}
 
 export type Look =
   | { readonly found: 'settled'; readonly identity: FileIdentity | null }
@@ -82,6 +77,20 @@ export async function lookAtFile(room: Room, patient: boolean): Promise<Look> {
     }
   }
   return { found: 'settled', identity }
+}
+
+/** A file that was read a moment ago, and who says whether anybody touched it since. */
+export interface ReadFile {
+  readonly hash: string
+  readonly witness: FileWitness
+}
+
+/** The same as `lookAtFile` for a file that is still as it was read; null: it must be looked at. */
+export async function lookAgain(room: Room, { hash, witness }: ReadFile): Promise<FileIdentity | null> {
+  if (room.fault || room.record.path !== witness.path || room.record.source.hash !== hash) return null
+  const file = await witness.untouched()
+  if (file) await unchanged(room, file.writable)
+  return file
 }
 
 /** The bytes are those last seen: what was said of the file in between is over. */
@@ -267,16 +276,6 @@ function sourceEvents(room: Room, before: SourceRecord) {
   const { path, source } = room.record
   if (before.state === source.state && before.reason === source.reason) return []
   return [{ type: 'source' as const, path, state: source.state, ...reasonOf(source) }]
-}
-
-async function mayWrite(path: string): Promise<boolean> {
-  try {
-    await access(path, constants.W_OK)
-    return true
-  } catch {
-    // Whatever the reason is: writing would meet it as well.
-    return false
-  }
 }
 
 function asRoomdError(thrown: unknown): RoomdError {

@@ -2,8 +2,8 @@
 import type { Dirent } from 'node:fs'
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import type { FileIdentity } from '../documents/file-witness.ts'
 import { readSource } from '../documents/save.ts'
-import type { FileIdentity } from './disk-changes.ts'
 
 /** Files that are looked at, at most: a folder with more is not searched to the end. */
 const MOST_FILES = 5_000

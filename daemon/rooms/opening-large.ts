@@ -7,24 +7,24 @@
  *
  * Invariants: what is shown of the first page has the ids under which it is being stored. The row names no path, and no snapshot, until
  * everything else of the room is committed, so that a making that does not come to its end is removed by who made it or by the next
- * daemon. A file that turns out to be invalid behind its first page is refused with the same error as ever; by the order in which the
- * worker judges, nothing of it was stored but the row and the outputs of that page, which go again.
+ * daemon. A file that turns out to be invalid behind its first page is refused with the same error as ever, and what was stored of it goes again.
  */
 import { basename, dirname } from 'node:path'
 import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { Cell, ExecutionSummary } from '../../protocol/notebook.ts'
+import type { Cell } from '../../protocol/notebook.ts'
 import { loadDocumentInSlices } from '../documents/document.ts'
 import type { NotebookHead } from '../documents/ipynb/head.ts'
-import type { NotebookFile } from '../documents/ipynb/read.ts'
+import type { FileCell, NotebookFile } from '../documents/ipynb/read.ts'
 import { slicedStatement, sliceStatements } from '../documents/journal.ts'
 import { type DocumentHead, encodeHead, type FilePart, viewOfSeed } from '../documents/large-documents.ts'
 import { SliceQueue } from '../documents/slice-queue.ts'
-import { prepareFileOutputs, takeRows } from '../executions/file-outputs.ts'
+import { prepareFileOutputs, rowsOfCell, summaryOfCell } from '../executions/file-outputs.ts'
 import { readShown, type ShownExecution } from '../executions/reading.ts'
 import { faultPoint } from '../fault-points.ts'
+import { BulkWriter } from '../store/bulk-writer.ts'
 import type { Statement } from '../store/store.ts'
-import { baseRows } from './base-text.ts'
+import { basePieces, baseRow } from './base-text.ts'
 import { newRecord, partsAround, sourceOf, withoutDocument } from './opening.ts'
 import type { RoomParts } from './room.ts'
 import { insertRecord, type RoomRecord, updateBinding } from './room-record.ts'
@@ -83,62 +83,70 @@ class Making {
   readonly #rooms: RoomsContext
   readonly #record: RoomRecord
   readonly #show: ShowPage
-  readonly #slices = new SliceQueue()
-  readonly #document = loadDocumentInSlices(this.#slices)
+  readonly #bulk: BulkWriter
+  #building = new Building()
   /** Writes and preparations under way. */
   readonly #under: Promise<unknown>[] = []
-  readonly #shown: ShownExecution[] = []
+  /** What the head's cells show, and what the others do. */
+  readonly #first: ShownExecution[] = []
+  #shown: ShownExecution[] = []
   #slice = 0
   #head: NotebookHead | null = null
-  #hash = ''
+  #text: Uint8Array = new Uint8Array()
   #file: Omit<NotebookFile, 'cells'> | null = null
+  #hash = ''
   #failed = false
 
   constructor(rooms: RoomsContext, record: RoomRecord, show: ShowPage) {
     this.#rooms = rooms
     this.#record = record
     this.#show = show
-    this.#wait(this.#document)
+    this.#bulk = new BulkWriter(rooms.store)
     this.#wait(rooms.store.write([insertRecord({ ...record, path: null })]))
   }
 
   take(part: FilePart): void {
     if (this.#failed) return
-    const { store } = this.#rooms
-    const { notebook_id } = this.#record
+    const { notebook_id, created_at } = this.#record
     switch (part.kind) {
       case 'head':
         this.#head = part.head
         this.#wait(this.#takeHead(part.head))
         break
-      case 'text': {
-        const { text, hash } = part
-        this.#hash = hash
-        this.#wait(store.writeShared(baseRows(notebook_id, { hash, text, cell_ids: null })))
+      case 'text':
+        this.#text = part.text
+        for (const piece of basePieces(notebook_id, part.text)) this.#bulk.add([piece])
         break
-      }
       case 'slices':
-        this.#slices.push(part.slices)
-        this.#wait(store.writeShared(sliceStatements(notebook_id, this.#slice, part.slices)))
+        this.#building.slices.push(part.slices)
+        this.#bulk.add(sliceStatements(notebook_id, this.#slice, part.slices))
         this.#slice += part.slices.length
         break
       case 'rows':
-        this.#wait(store.writeShared([], part.packed))
-        for (const execution of part.shown) this.#noteShown(execution)
+        this.#bulk.add([], part.packed)
+        for (const [execution_id, cell_id, status, execution_count, source_hash] of part.shown) {
+          const cell = { execution_id, cell_id, status, execution_count, source_hash }
+          this.#shown.push({ cell_id, execution: summaryOfCell(notebook_id, cell, created_at) })
+        }
         break
       case 'cells':
-        for (const { cell, index } of part.cells) this.#wait(this.#takeCell(cell, index))
+        for (const { cell, index } of part.cells) this.#wait(this.#takeCell(cell, index, this.#building))
+        break
+      case 'anew':
+        this.#beginAnew()
         break
       case 'file':
         this.#file = part.file
+        this.#hash = part.hash
         break
     }
   }
 
   /** All parts are there. */
   async finish(): Promise<LargeRoom> {
-    this.#slices.end()
+    this.#building.slices.end()
     await Promise.all(this.#under)
+    await this.#bulk.done()
     const { store } = this.#rooms
     const record = this.#record
     if (!this.#head || !this.#file) throw new RoomdError('internal', 'a file was opened and not told')
@@ -146,21 +154,44 @@ class Making {
     const { metadata, total, cells } = this.#head
     const head = encodeHead({ metadata, total, cells: cells.map(viewOfSeed) })
     faultPoint('load:parts')
-    await store.write([slicedStatement(record.notebook_id, record.doc_seq, head), updateBinding(record)])
-    const parts = { record, document: await this.#document, ...partsAround(this.#rooms, record) }
-    return { parts, shown: this.#shown }
+    const base = { hash: this.#hash, text: this.#text, cell_ids: null }
+    const stored = store.write([
+      baseRow(record.notebook_id, base),
+      slicedStatement(record.notebook_id, record.doc_seq, head),
+      updateBinding(record),
+    ])
+    // The last commit does not wait for the document, nor it for the commit.
+    const [document] = await Promise.all([this.#building.document, stored])
+    const parts = { record, document, ...partsAround(this.#rooms, record) }
+    return { parts, shown: [...this.#first, ...this.#shown] }
   }
 
   /** After a failure: nothing of the room stays. What cannot be removed now, the next daemon removes. */
   async takeBack(error: unknown): Promise<void> {
     this.#failed = true
-    this.#slices.fail(error)
-    await Promise.allSettled(this.#under)
-    this.#document.then((document) => document.dispose()).catch(() => {}) // told by what failed first
+    this.#building.giveUp(error)
+    this.#bulk.stop(error)
+    await Promise.allSettled([...this.#under, this.#bulk.done()])
     const { notebook_id } = this.#record
     await this.#rooms.store
       .write([{ sql: 'DELETE FROM rooms WHERE notebook_id = ?', values: [notebook_id] }])
       .catch(() => {})
+  }
+
+  /** Without what was told of cells so far. The head stays, with the outputs of its cells. */
+  #beginAnew(): void {
+    const { notebook_id } = this.#record
+    this.#building.giveUp(new RoomdError('internal', 'the file is read anew'))
+    this.#building = new Building()
+    this.#shown = []
+    this.#slice = 0
+    this.#bulk.add([
+      { sql: 'DELETE FROM doc_slices WHERE notebook_id = ?', values: [notebook_id] },
+      {
+        sql: 'DELETE FROM executions WHERE notebook_id = ? AND queue_seq > ?',
+        values: [notebook_id, this.#head?.cells.length ?? 0],
+      },
+    ])
   }
 
   /** Stores the outputs of the first cells, and shows them. */
@@ -172,12 +203,10 @@ class Making {
     const shown = new Map<string, Pick<Cell, 'execution' | 'outputs'>>()
     const statements: Statement[] = []
     for (const one of prepared) {
-      const taken = takeRows(record.notebook_id, [one], record.created_at, () => places.get(one.cell_id) ?? 0)
-      statements.push(...taken.statements)
-      for (const { summary, outputs } of taken.entries.values()) {
-        shown.set(one.cell_id, { execution: summary, outputs })
-        this.#noteShown(summary)
-      }
+      const place = places.get(one.cell_id) ?? 0
+      const taken = rowsOfCell(record.notebook_id, one, record.created_at, place, statements)
+      shown.set(one.cell_id, { execution: taken.summary, outputs: taken.outputs })
+      this.#first.push({ cell_id: one.cell_id, execution: taken.summary })
     }
     if (this.#failed) return
     this.#show({
@@ -190,23 +219,37 @@ class Making {
     await store.write(statements)
   }
 
-  async #takeCell(cell: NotebookHead['cells'][number], index: number): Promise<void> {
-    const { blobs, store } = this.#rooms
+  async #takeCell(cell: FileCell, index: number, building: Building): Promise<void> {
+    const { blobs } = this.#rooms
     const { notebook_id, created_at } = this.#record
-    const prepared = await prepareFileOutputs(blobs, [cell])
-    const { statements, entries } = takeRows(notebook_id, prepared, created_at, () => index + 1)
-    for (const { summary } of entries.values()) this.#noteShown(summary)
-    await store.write(statements)
-  }
-
-  #noteShown(execution: ExecutionSummary): void {
-    if (execution.cell_id !== null) this.#shown.push({ cell_id: execution.cell_id, execution })
+    const [prepared] = await prepareFileOutputs(blobs, [cell])
+    if (!prepared || building !== this.#building) return
+    const statements: Statement[] = []
+    const { summary } = rowsOfCell(notebook_id, prepared, created_at, index + 1, statements)
+    this.#shown.push({ cell_id: cell.cell_id, execution: summary })
+    this.#bulk.add(statements)
   }
 
   #wait(work: Promise<unknown>): void {
     // Awaited at the end; until then it is nobody's, and must not count as unhandled.
     work.catch(() => {})
     this.#under.push(work)
+  }
+}
+
+/** A document on its way. */
+class Building {
+  readonly slices = new SliceQueue()
+  readonly document = loadDocumentInSlices(this.slices)
+
+  constructor() {
+    // Awaited when all slices are there; until then it is nobody's, and must not count as unhandled.
+    this.document.catch(() => {})
+  }
+
+  giveUp(error: unknown): void {
+    this.slices.fail(error)
+    this.document.then((document) => document.dispose()).catch(() => {}) // told by what failed first
   }
 }
 

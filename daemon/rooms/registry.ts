@@ -11,10 +11,12 @@ import type { ConnectionMethod, MethodArguments } from '../../protocol/methods.t
 import type { Scope } from '../../protocol/scopes.ts'
 import { FileClaims } from '../documents/file-claims.ts'
 import { FileWatch } from '../documents/file-watch.ts'
+import { FileWitness } from '../documents/file-witness.ts'
 import { collectBlobs, pruneExecutions, roomsToPrune } from '../executions/retention.ts'
 import type { AdoptedKernel, GoneKernel } from '../kernels/kernel.ts'
 import type { Statement } from '../store/store.ts'
 import { type ConnectionHandler, connectionHandlers } from './connection-requests.ts'
+import type { ReadFile } from './disk-changes.ts'
 import { mayEnter, mustReachRoom } from './entry.ts'
 import { existingFile, newFile } from './file-path.ts'
 import { activeElsewhere, claimsFolder, mayUseFile, mustBeOwner } from './file-use.ts'
@@ -459,13 +461,19 @@ export class RoomRegistry implements Rooms {
       const record = recordOfFile(this.context, path)
       // Whoever asks for it by its id while it is stored, or before it is in memory, waits for this one.
       isAlso(record.notebook_id)
-      const made = await openLargeFile(this.context, record, path, (page) => {
-        // Who else has the file is told in place of a page.
-        if (!elsewhere) show(this.#show(page))
-      })
-      const room = await this.#take(made)
-      this.context.hooks?.listChanged(room.id)
-      return room
+      const witness = await FileWitness.begin(this.#files.watch, path)
+      try {
+        const made = await openLargeFile(this.context, record, path, (page) => {
+          // Who else has the file is told in place of a page.
+          if (!elsewhere) show(this.#show(page))
+        })
+        const { hash } = made.parts.record.source
+        const room = await this.#take(made, hash === undefined ? null : { hash, witness })
+        this.context.hooks?.listChanged(room.id)
+        return room
+      } finally {
+        witness.dispose()
+      }
     }
     const room = await this.#install(await importFile(this.context, path), [])
     await this.#openFile(room)
@@ -517,10 +525,18 @@ export class RoomRegistry implements Rooms {
     if (isLargeRoom(this.context, record)) {
       const { path } = record
       const ours = path === null || (await this.#files.claims.take(path)) === null
-      const made = await loadLargeRoom(this.context, record, (page) => {
-        if (ours && isAttachable(record.state)) show(this.#show(page))
-      })
-      return this.#take(made)
+      const witness = path === null ? null : await FileWitness.begin(this.#files.watch, path)
+      try {
+        const loading = loadLargeRoom(this.context, record, (page) => {
+          if (ours && isAttachable(record.state)) show(this.#show(page))
+        })
+        // Behind the document, while it is being built. What keeps the file from being read is told by the look at it.
+        const hashing = path === null ? null : this.context.worker.hash(path).catch(() => null)
+        const [made, hash] = await Promise.all([loading, hashing])
+        return await this.#take(made, hash !== null && witness ? { hash, witness } : null)
+      } finally {
+        witness?.dispose()
+      }
     }
     const room = new Room(loadParts(this.context, record), this.#surroundings)
     await this.#openFile(room)
@@ -529,12 +545,12 @@ export class RoomRegistry implements Rooms {
   }
 
   /** A large room that is stored: looks at its file, and is there for all. */
-  async #take({ parts, shown }: LargeRoom): Promise<Room> {
+  async #take({ parts, shown }: LargeRoom, read: ReadFile | null): Promise<Room> {
     if (this.#stopping) parts.document.dispose()
     this.#mustRun()
     const room = new Room(parts, this.#surroundings)
     room.executions.preload(shown)
-    await this.#openFile(room)
+    await this.#openFile(room, read)
     if (this.#stopping) room.dispose('the daemon is stopping')
     this.#mustRun()
     this.resident.set(room.id, room)
@@ -546,8 +562,8 @@ export class RoomRegistry implements Rooms {
   }
 
   /** What happened to the file meanwhile is taken before anybody is shown the room. A store that fails is told by the room itself. */
-  async #openFile(room: Room): Promise<void> {
-    await room.source.open().catch((error: unknown) => {
+  async #openFile(room: Room, read: ReadFile | null = null): Promise<void> {
+    await room.source.open(read).catch((error: unknown) => {
       this.context.log.warn({ room: room.id, reason: String(error) }, 'the file could not be looked at')
     })
   }

@@ -10,10 +10,11 @@ import { RoomdError } from '../../protocol/errors.ts'
 import type { DurableEvent } from '../../protocol/events.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
 import type { Claim } from '../documents/file-claims.ts'
+import type { FileIdentity } from '../documents/file-witness.ts'
 import { removeLeftovers } from '../documents/save.ts'
 import { Autosave } from './autosave.ts'
 import { convert } from './converting.ts'
-import { type FileIdentity, lookAtFile, tell } from './disk-changes.ts'
+import { lookAgain, lookAtFile, type ReadFile, tell } from './disk-changes.ts'
 import { findMoved } from './moved-files.ts'
 import { reconcile } from './reconciling.ts'
 import type { Room } from './room.ts'
@@ -77,14 +78,21 @@ export class RoomSource {
     return source.state === 'conflict' || source.state === 'modified_outside' || doc_seq !== saved_doc_seq
   }
 
-  /** Claims the file, takes what happened to it while nobody watched, and watches it from now on. */
-  async open(): Promise<void> {
+  /**
+   * Claims the file, takes what happened to it while nobody watched, and watches it from now on. `read`: it was read for this a
+   * moment ago.
+   */
+  async open(read: ReadFile | null = null): Promise<void> {
     const other = await this.#acquire()
     const { path, source } = this.#room.record
     if (path !== null && other === null && source.pending) await removeLeftovers(path)
     // First: what happens behind the look is heard.
     this.#watch()
-    await this.look(false)
+    const still = read && (await this.#inLine(() => lookAgain(this.#room, read)))
+    if (still) {
+      this.#identity = still
+      this.#outputsAfterLook()
+    } else await this.look(false)
     this.autosave.changed()
   }
 

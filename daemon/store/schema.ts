@@ -82,7 +82,7 @@ export const migrations: readonly string[] = [
     execution_count INTEGER,
     origin          TEXT NOT NULL,          -- peer | file
     asked_by        TEXT NOT NULL,
-    source          TEXT NOT NULL,          -- what was (to be) run
+    source          TEXT NOT NULL,          -- what was (to be) run; empty when it came with a file
     source_hash     TEXT NOT NULL,
     on_error        TEXT NOT NULL,
     allow_stdin     INTEGER NOT NULL,
@@ -521,5 +521,16 @@ export const migrations: readonly string[] = [
   -- Mutations mutation_id..last_id that came together: result is MessagePack {ok, values}, one value each. NULL: one mutation.
   -- Rows of one client instance never overlap.
   ALTER TABLE mutations ADD COLUMN last_id INTEGER;
+  `,
+  `
+  -- The text of a large file in pieces, so that nobody's commit waits for all of it; sources.text is then empty.
+  CREATE TABLE source_pieces (
+    notebook_id TEXT NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    piece       INTEGER NOT NULL,
+    text        BLOB NOT NULL,
+    PRIMARY KEY (notebook_id, piece)
+  ) STRICT;
+  -- Bytes of all pieces together; NULL: the text is in its own row.
+  ALTER TABLE sources ADD COLUMN pieces_size INTEGER;
   `,
 ]

@@ -109,13 +109,21 @@ export class SqliteStore implements ProcedureStore {
     })
   }
 
-  async writeShared(unit: WriteUnit, packed?: Uint8Array): Promise<void> {
-    await this.transact('write_shared', { unit, packed: packed ?? null })
+  async writeShared(unit: WriteUnit, packed?: Uint8Array, lasting = true): Promise<void> {
+    await this.#perform('write_shared', { unit, packed: packed ?? null }, lasting)
   }
 
   transact<Name extends ProcedureName>(
     name: Name,
     input: ProcedureInput<Name>,
+  ): Promise<ProcedureResult<Name>> {
+    return this.#perform(name, input, true)
+  }
+
+  #perform<Name extends ProcedureName>(
+    name: Name,
+    input: ProcedureInput<Name>,
+    lasting: boolean,
   ): Promise<ProcedureResult<Name>> {
     const refused = this.#refusal()
     if (refused) return Promise.reject(refused)
@@ -123,7 +131,7 @@ export class SqliteStore implements ProcedureStore {
       this.#closeUnits()
       const first = this.#first + this.#waiting.length
       this.#waiting.push({ resolve: (value) => resolve(value as ProcedureResult<Name>), reject })
-      this.#outbox.push({ kind: 'procedure', first, count: 1, name, input })
+      this.#outbox.push({ kind: 'procedure', first, count: 1, name, input, lasting })
       this.#flushSoon()
     })
   }

@@ -43,9 +43,11 @@ export interface Store {
   write(unit: WriteUnit, early?: boolean): Promise<void>
   /**
    * The same for a unit of large values: bytes that lie in shared memory reach the writer without a copy, and must not be changed
-   * any more. `packed`: further statements, made ready in another thread (packed-rows.ts), which run behind the others.
+   * any more. `packed`: further statements, made ready in another thread (packed-rows.ts), which run behind the others. `lasting` false:
+   * rows that mean nothing before a later unit of the caller's, whose commit makes them last too. No process that dies takes them
+   * away; a machine that loses its power before that later commit may.
    */
-  writeShared(unit: WriteUnit, packed?: Uint8Array): Promise<void>
+  writeShared(unit: WriteUnit, packed?: Uint8Array, lasting?: boolean): Promise<void>
   /** Resolves when everything handed over before is committed (or has failed and its callers know). */
   settled(): Promise<void>
   health(): StoreHealth

@@ -51,6 +51,8 @@ export class WriteConnection {
   readonly #undo: Database.Statement
   /** What procedures read and write through. */
   readonly #transaction: Transaction
+  /** Commits are synced to disk. */
+  #syncing = true
 
   constructor(file: string) {
     this.#file = file
@@ -68,6 +70,7 @@ export class WriteConnection {
   /** Commits work as one transaction. Tells the units that failed; all others are durable, with the results of procedures. */
   commit(group: readonly Work[]): Committed {
     for (const work of group) if (work.kind === 'units') this.#texts.push(...work.statements)
+    this.#sync(group.some((work) => work.kind === 'units' || work.lasting))
     let total = 0
     for (const work of group) total += work.count
     try {
@@ -83,6 +86,16 @@ export class WriteConnection {
       this.#abandon()
       return this.#none(group, thrown instanceof GroupFailure ? thrown.reason : thrown)
     }
+  }
+
+  /**
+   * Whether the next commit is synced. The log is one file, so a commit that is synced takes with it what was committed before it and
+   * was not; and the log is synced whenever it is moved into the database.
+   */
+  #sync(syncing: boolean): void {
+    if (syncing === this.#syncing) return
+    this.#db.pragma(`synchronous = ${syncing ? 'FULL' : 'NORMAL'}`)
+    this.#syncing = syncing
   }
 
   /** Moves the log into the database as far as readers allow. Failing is no harm: the log stays. */

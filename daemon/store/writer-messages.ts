@@ -39,6 +39,8 @@ export interface ProcedureCall {
   readonly count: 1
   readonly name: string
   readonly input: unknown
+  /** false: need not be synced before something else is. */
+  readonly lasting: boolean
 }
 
 /** What the writer commits. */

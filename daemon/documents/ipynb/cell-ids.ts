@@ -3,7 +3,8 @@
  * again gives the same ids, and an edit of one cell outside leaves the ids of the others.
  */
 import { createHash } from 'node:crypto'
-import { CellId } from '../../../protocol/ids.ts'
+import type { CellId } from '../../../protocol/ids.ts'
+import { isCellId } from '../layout.ts'
 
 export interface Identified {
   readonly cell_id: CellId
@@ -20,16 +21,16 @@ export interface Named {
 
 export function identify<Cell extends Named>(cells: readonly Cell[]): (Identified & { readonly of: Cell })[] {
   const taken = new Set<string>()
-  for (const { id } of cells) if (CellId.safeParse(id).success) taken.add(id as string)
+  for (const { id } of cells) if (isCellId(id)) taken.add(id)
   const seen = new Set<string>()
   return cells.map((of) => {
     const { id, content } = of
-    const own = CellId.safeParse(id)
-    if (own.success && !seen.has(own.data)) {
-      seen.add(own.data)
-      return { cell_id: own.data, from: 'own', of }
+    const own = isCellId(id)
+    if (own && !seen.has(id)) {
+      seen.add(id)
+      return { cell_id: id, from: 'own', of }
     }
-    const from = id === undefined ? 'missing' : own.success ? 'duplicate' : 'invalid'
+    const from = id === undefined ? 'missing' : own ? 'duplicate' : 'invalid'
     const cell_id = derivedId(content, taken)
     taken.add(cell_id)
     return { cell_id, from, of }
@@ -41,6 +42,6 @@ export function derivedId(content: string, taken: ReadonlySet<string>): CellId {
   for (let copy = 0; ; copy++) {
     // A letter first and short, as nbformat's grammar for ids wants it.
     const derived = `c${createHash('sha256').update(`${copy}\n${content}`).digest('hex').slice(0, 15)}`
-    if (!taken.has(derived)) return CellId.parse(derived)
+    if (isCellId(derived) && !taken.has(derived)) return derived
   }
 }

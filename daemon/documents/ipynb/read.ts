@@ -53,19 +53,20 @@ export function readNotebookFirst(
   ids: readonly CellId[] | null = null,
 ): { file: Omit<NotebookFile, 'warnings'>; rest: () => readonly FileWarning[] } {
   const file = parseFile(bytes, path)
-  const metadata = metadataOf(file)
+  const notebook = notebookOf(file)
   const cells = file.nbformat === 4 ? readCells(file, ids) : readOldCells(file)
   return {
-    file: {
-      nbformat: file.nbformat,
-      nbformat_minor: file.nbformat_minor,
-      metadata,
-      cells,
-      ...kernelOf(metadata),
-      read_only: file.nbformat === 4 ? null : `nbformat ${file.nbformat}`,
-    },
+    file: { ...notebook, cells },
     rest: () => (file.nbformat === 4 ? [...file.warnings, ...violations(file)] : file.warnings),
   }
+}
+
+/** What a file is apart from its cells. */
+export function notebookOf(file: ParsedFile): Omit<NotebookFile, 'cells' | 'warnings'> {
+  const { nbformat, nbformat_minor } = file
+  const metadata = metadataOf(file)
+  const read_only = nbformat === 4 ? null : `nbformat ${nbformat}`
+  return { nbformat, nbformat_minor, metadata, ...kernelOf(metadata), read_only }
 }
 
 /** What breaks the format's rules and was not told before. */

@@ -14,14 +14,44 @@ const MOST = 100
 /** The newest minor version with known rules. Later ones may add members and kinds of cells and outputs. */
 const NEWEST_MINOR = 5
 
-type Path = readonly (string | number)[]
+/** Where a value is; null: it is the notebook. Made at every step, and taken together only for what is told. */
+type Path = { readonly above: Path; readonly step: string | number } | null
 type Check = (value: unknown, at: Path, on: Validation) => void
+
+function below(above: Path, step: string | number): Path {
+  return { above, step }
+}
 
 /** Violations in the order of the file, the first 100. */
 export function validateNotebook(value: Readonly<Record<string, unknown>>, minor: number): FileWarning[] {
   const on = new Validation(minor)
-  notebook(value, [], on)
+  notebook(value, null, on)
   return on.found
+}
+
+/** The same for a notebook whose cells come some at a time. */
+export class ValidationInPieces {
+  readonly #minor: number
+  readonly #cells: Validation
+
+  constructor(minor: number) {
+    this.#minor = minor
+    this.#cells = new Validation(minor)
+  }
+
+  /** `first`: place of the first of them in the notebook. */
+  cells(some: readonly unknown[], first: number): void {
+    const at = below(null, 'cells')
+    for (const [index, value] of some.entries()) cell(value, below(at, first + index), this.#cells)
+  }
+
+  /** `members`: of the notebook, without its cells. All violations, as `validateNotebook` tells them. */
+  end(members: Readonly<Record<string, unknown>>): FileWarning[] {
+    const { metadata, nbformat, nbformat_minor } = members
+    const first = validateNotebook({ metadata, nbformat, nbformat_minor, cells: [] }, this.#minor)
+    const around = validateNotebook({ ...members, cells: [] }, this.#minor)
+    return [...first, ...this.#cells.found, ...around.slice(first.length)].slice(0, MOST)
+  }
 }
 
 class Validation {
@@ -38,7 +68,10 @@ class Validation {
   }
 
   say(at: Path, reason: string): void {
-    if (this.found.length < MOST) this.found.push({ at: placeOf(at), reason })
+    if (this.found.length >= MOST) return
+    const steps: (string | number)[] = []
+    for (let place = at; place !== null; place = place.above) steps.unshift(place.step)
+    this.found.push({ at: placeOf(steps), reason })
   }
 }
 
@@ -59,12 +92,15 @@ const list =
     if (!Array.isArray(value)) on.say(at, 'expected a list')
     else
       value.forEach((one: unknown, index) => {
-        item(one, [...at, index], on)
+        item(one, below(at, index), on)
       })
   }
+const texts: Check = (value, at, on) => {
+  if (!Array.isArray(value) || !value.every((line) => typeof line === 'string')) list(text)(value, at, on)
+}
 const lines: Check = (value, at, on) => {
   if (typeof value === 'string') return
-  if (Array.isArray(value)) list(text)(value, at, on)
+  if (Array.isArray(value)) texts(value, at, on)
   else on.say(at, 'expected a text or a list of texts')
 }
 const count: Check = (value, at, on) => {
@@ -79,27 +115,48 @@ interface Members {
   readonly open?: boolean
 }
 
-/** `what`: names the object in messages. */
-const members =
-  (what: string, rules: Members | ((on: Validation) => Members)): Check =>
-  (value, at, on) => {
+/** `what`: names the object in messages. `rules` by a function are those of a minor version, made once. */
+const members = (what: string, rules: Members | ((minor: number) => Members)): Check => {
+  const known = new Map<number, Ready>()
+  const readyFor = (minor: number): Ready => {
+    let ready = known.get(minor)
+    if (ready === undefined) {
+      ready = readyRules(typeof rules === 'function' ? rules(minor) : rules)
+      known.set(minor, ready)
+    }
+    return ready
+  }
+  return (value, at, on) => {
     if (!isRecord(value)) {
       on.say(at, `${what} must be an object`)
       return
     }
-    const { required, optional = {}, open = false } = typeof rules === 'function' ? rules(on) : rules
-    for (const [key, check] of Object.entries(required)) {
-      if (Object.hasOwn(value, key)) check(value[key], [...at, key], on)
+    const { required, checks, open } = readyFor(on.minor)
+    for (const [key, check] of required) {
+      if (Object.hasOwn(value, key)) check(value[key], below(at, key), on)
       else on.say(at, `${what} needs "${key}"`)
     }
-    for (const [key, part] of Object.entries(value)) {
-      if (Object.hasOwn(required, key)) continue
-      const check = Object.hasOwn(optional, key) ? optional[key] : undefined
-      if (check) check(part, [...at, key], on)
+    for (const key of Object.keys(value)) {
+      const check = checks.get(key)
+      if (check === 'required') continue
+      if (check) check(value[key], below(at, key), on)
       else if (!open && !on.later)
-        on.say([...at, key], `format 4.${on.minor} has no such member of ${what}; it is kept`)
+        on.say(below(at, key), `format 4.${on.minor} has no such member of ${what}; it is kept`)
     }
   }
+}
+
+interface Ready {
+  readonly required: readonly (readonly [string, Check])[]
+  readonly checks: ReadonlyMap<string, Check | 'required'>
+  readonly open: boolean
+}
+
+function readyRules({ required, optional = {}, open = false }: Members): Ready {
+  const checks = new Map<string, Check | 'required'>(Object.entries(optional))
+  for (const key of Object.keys(required)) checks.set(key, 'required')
+  return { required: Object.entries(required), checks, open }
+}
 
 // --- the format ------------------------------------------------------------------------------------------------------
 
@@ -119,21 +176,21 @@ const mimeBundle: Check = (value, at, on) => {
     return
   }
   for (const [mime, content] of Object.entries(value))
-    if (!/^application\/(.*\+)?json$/.test(mime)) lines(content, [...at, mime], on)
+    if (!/^application\/(.*\+)?json$/.test(mime)) lines(content, below(at, mime), on)
 }
 const attachments: Check = (value, at, on) => {
   if (!isRecord(value)) {
     on.say(at, 'expected an object of attachments')
     return
   }
-  for (const [file, bundle] of Object.entries(value)) mimeBundle(bundle, [...at, file], on)
+  for (const [file, bundle] of Object.entries(value)) mimeBundle(bundle, below(at, file), on)
 }
 const cellId: Check = (value, at, on) => {
   if (typeof value === 'string' && value.length <= 64 && /^[a-zA-Z0-9-_]+$/.test(value)) return
   on.say(at, 'expected 1 to 64 letters, digits, "-" or "_"')
 }
 
-const notebookMetadata = members('metadata', (on) => ({
+const notebookMetadata = members('metadata', (minor) => ({
   required: {},
   open: true,
   optional: {
@@ -142,7 +199,7 @@ const notebookMetadata = members('metadata', (on) => ({
       required: { name: text },
       open: true,
       optional: {
-        codemirror_mode: (value, at) => {
+        codemirror_mode: (value, at, on) => {
           if (typeof value !== 'string' && !isRecord(value)) on.say(at, 'expected a text or an object')
         },
         file_extension: text,
@@ -150,18 +207,18 @@ const notebookMetadata = members('metadata', (on) => ({
         pygments_lexer: text,
       },
     }),
-    orig_nbformat: (value, at) => {
+    orig_nbformat: (value, at, on) => {
       if (!Number.isInteger(value) || Number(value) < 1) on.say(at, 'expected a whole number of at least 1')
     },
-    ...(on.minor >= 2 ? { title: text, authors: list(() => {}) } : {}),
+    ...(minor >= 2 ? { title: text, authors: list(() => {}) } : {}),
   },
 }))
 
-const metadataOf = (on: Validation, optional: Readonly<Record<string, Check>>): Check =>
+const metadataOf = (minor: number, optional: Readonly<Record<string, Check>>): Check =>
   members('metadata', {
     required: {},
     open: true,
-    optional: { name, tags, ...(on.minor >= 3 ? { jupyter: object } : {}), ...optional },
+    optional: { name, tags, ...(minor >= 3 ? { jupyter: object } : {}), ...optional },
   })
 
 const scrolled: Check = (value, at, on) => {
@@ -169,7 +226,7 @@ const scrolled: Check = (value, at, on) => {
 }
 const times: Check = (value, at, on) => {
   if (!isRecord(value)) on.say(at, 'expected an object of times')
-  else for (const [key, time] of Object.entries(value)) text(time, [...at, key], on)
+  else for (const [key, time] of Object.entries(value)) text(time, below(at, key), on)
 }
 
 const output: Check = (value, at, on) => {
@@ -177,9 +234,9 @@ const output: Check = (value, at, on) => {
   const rules = typeof type === 'string' ? outputs[type] : undefined
   if (rules) rules(value, at, on)
   else if (!isRecord(value)) on.say(at, 'an output must be an object')
-  else if (typeof type !== 'string') on.say([...at, 'output_type'], 'expected a text')
+  else if (typeof type !== 'string') on.say(below(at, 'output_type'), 'expected a text')
   else if (!on.later)
-    on.say([...at, 'output_type'], `there is no output type ${JSON.stringify(type)}; it is kept`)
+    on.say(below(at, 'output_type'), `there is no output type ${JSON.stringify(type)}; it is kept`)
 }
 
 const outputs: Readonly<Record<string, Check>> = {
@@ -191,37 +248,37 @@ const outputs: Readonly<Record<string, Check>> = {
   }),
   stream: members('a stream', { required: { output_type: text, name: text, text: lines } }),
   error: members('an error', {
-    required: { output_type: text, ename: text, evalue: text, traceback: list(text) },
+    required: { output_type: text, ename: text, evalue: text, traceback: texts },
   }),
 }
 
 /** Members that every cell has. */
-const common = (on: Validation): Pick<Members, 'optional'> => ({
-  optional: on.minor >= 5 ? { id: cellId } : {},
+const common = (minor: number): Pick<Members, 'optional'> => ({
+  optional: minor >= 5 ? { id: cellId } : {},
 })
 
 const cells: Readonly<Record<string, Check>> = {
-  raw: members('a raw cell', (on) => ({
-    required: { cell_type: text, metadata: metadataOf(on, { format: text }), source: lines },
-    optional: { ...common(on).optional, attachments },
+  raw: members('a raw cell', (minor) => ({
+    required: { cell_type: text, metadata: metadataOf(minor, { format: text }), source: lines },
+    optional: { ...common(minor).optional, attachments },
   })),
-  markdown: members('a markdown cell', (on) => ({
-    required: { cell_type: text, metadata: metadataOf(on, {}), source: lines },
-    optional: { ...common(on).optional, attachments },
+  markdown: members('a markdown cell', (minor) => ({
+    required: { cell_type: text, metadata: metadataOf(minor, {}), source: lines },
+    optional: { ...common(minor).optional, attachments },
   })),
-  code: members('a code cell', (on) => ({
+  code: members('a code cell', (minor) => ({
     required: {
       cell_type: text,
-      metadata: metadataOf(on, {
+      metadata: metadataOf(minor, {
         collapsed: truth,
         scrolled,
-        ...(on.minor >= 4 ? { execution: times } : {}),
+        ...(minor >= 4 ? { execution: times } : {}),
       }),
       source: lines,
       outputs: list(output),
       execution_count: count,
     },
-    ...common(on),
+    ...common(minor),
   })),
 }
 
@@ -231,7 +288,7 @@ const cell: Check = (value, at, on) => {
   if (rules) rules(value, at, on)
   else if (!isRecord(value)) on.say(at, 'a cell must be an object')
   else if (!on.later)
-    on.say([...at, 'cell_type'], `there is no cell type ${JSON.stringify(type)}; it is kept`)
+    on.say(below(at, 'cell_type'), `there is no cell type ${JSON.stringify(type)}; it is kept`)
 }
 
 const notebook = members('a notebook', {
