@@ -44,6 +44,10 @@ export function readBase(store: Pick<Store, 'all'>, notebookId: NotebookId): Bas
   return { hash, text: joined(pieces, pieces_size), cell_ids }
 }
 
+export function hasBase(store: Pick<Store, 'get'>, notebookId: NotebookId): boolean {
+  return store.get('SELECT 1 FROM sources WHERE notebook_id = ?', notebookId) !== undefined
+}
+
 export function baseRows(notebookId: NotebookId, base: BaseText): Statement[] {
   const forget = { sql: 'DELETE FROM source_pieces WHERE notebook_id = ?', values: [notebookId] }
   const pieces = [...basePieces(notebookId, base.text)]

@@ -14,8 +14,9 @@ import { type MergedFile, type MergeRequest, mergeFile } from '../documents/merg
 import type { ChangedOutputs } from '../documents/merge/merge-notebook.ts'
 import { readSource } from '../documents/save.ts'
 import { outputsForFile, type PreparedFileOutputs, prepareFileOutputs } from '../executions/file-outputs.ts'
-import { type BaseText, baseRows, readBase } from './base-text.ts'
+import { type BaseText, baseRows, hasBase, readBase } from './base-text.ts'
 import { operationsOf } from './merge-operations.ts'
+import { emptyBase } from './refounding.ts'
 import type { Room } from './room.ts'
 import { recordByPath, type SourceRecord, updateBinding } from './room-record.ts'
 import { bare, conflictReason, inWords, notWritable, reasonOf, restored, settled } from './source-after.ts'
@@ -64,8 +65,12 @@ export async function lookAtFile(room: Room, patient: boolean): Promise<Look> {
     await tell(room, { ...bare(source), state: 'degraded', reason })
     return { found: 'settled', identity }
   }
-  if (hash === source.hash) await unchanged(room, writable)
-  else if (source.pending?.hash === hash) await finished(room, source.pending, bytes)
+  if (hash === source.hash) {
+    // Lost with a damaged store: it is what stands there.
+    if (!hasBase(room.store, room.id))
+      await tell(room, source, baseRows(room.id, { hash, text: bytes, cell_ids: null }))
+    await unchanged(room, writable)
+  } else if (source.pending?.hash === hash) await finished(room, source.pending, bytes)
   else {
     try {
       await take(room, path, bytes, hash, writable)
@@ -135,8 +140,7 @@ async function take(
   writable: boolean,
 ): Promise<void> {
   const { worker, store } = room.surroundings.context
-  const base = readBase(store, room.id)
-  if (base === null) throw new RoomdError('internal', `the text of ${path} as last read is not in the store`)
+  const base = readBase(store, room.id) ?? emptyBase()
   for (let attempt = 0; ; attempt++) {
     const request = requestOf(room, path, base, bytes)
     const before = room.docSeq

@@ -42,6 +42,7 @@ import {
   recordOfFile,
 } from './opening-large.ts'
 import { takeReadyRoom } from './ready-room.ts'
+import { refoundFromFile } from './refounding.ts'
 import { Room, type RoomSurroundings } from './room.ts'
 import { isUnfinished, type RoomRecord, recordById, recordByPath, recordsByPrefix } from './room-record.ts'
 import { isAttachable, isListed } from './room-state.ts'
@@ -522,6 +523,7 @@ export class RoomRegistry implements Rooms {
 
   /** Runs within a flight by id: nobody else loads the same room. */
   async #load(record: RoomRecord, show: (loading: Loading) => void): Promise<Room> {
+    await refoundFromFile(this.context, record)
     if (isLargeRoom(this.context, record)) {
       const { path } = record
       const ours = path === null || (await this.#files.claims.take(path)) === null
