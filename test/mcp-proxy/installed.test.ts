@@ -1,5 +1,6 @@
 /** Proxy, real child, real daemon, embedded kernel: whichever dies, calls are answered and nothing happens twice. */
 import { expect, test } from 'vitest'
+import { REJOIN_WAIT } from '../../client/mcp-proxy/announcement.ts'
 import { startDaemon } from '../support/daemon.ts'
 import { type TestHome, withHome } from '../support/home.ts'
 import { gone, processesOf, signal } from '../support/processes.ts'
@@ -100,15 +101,26 @@ test('the banner tells that the session was rejoined, and what was parked', () =
     const mcp = await startInstalled(home)
     await mcp.must('create_notebook', { path: 'b.ipynb', kernel: 'javascript' })
     await openNotebook(mcp)
+    // On a busy machine the rejoin takes longer than an answer waits for it; one that came sooner tells how it went.
+    const soon = (since: number) => performance.now() - since < REJOIN_WAIT
     await mcp.killChild()
+    const killed = performance.now()
     const [line] = (await mcp.call('get_all_cells')).content
     expect(line?.text).toMatch(/^\[roomd\] The MCP child ended unexpectedly \(killed by SIGKILL\)/)
-    expect(line?.text).toMatch(/Rejoined .*a\.ipynb; readiness: projection ready/)
+    const rejoined = /Rejoined .*a\.ipynb; readiness: projection ready/
+    if (soon(killed)) expect(line?.text).toMatch(rejoined)
+    else expect(line?.text).toMatch(new RegExp(`${rejoined.source}|Rejoin in progress: .*a\\.ipynb`))
     expect(line?.text).toMatch(/Parked sessions were lost with it: .*b\.ipynb/)
-    const reconnected = await mcp.must('reconnect')
-    expect(reconnected).toMatchObject({
-      rejoin: { outcome: 'succeeded', target: expect.stringContaining('a.ipynb') },
-    })
+    const asked = performance.now()
+    const { restarted, rejoin } = await mcp.must('reconnect')
+    expect(restarted).toBe(true)
+    expect(rejoin).toEqual(
+      expect.objectContaining({
+        outcome: soon(asked) ? 'succeeded' : expect.stringMatching(/^(succeeded|pending)$/),
+        target: expect.stringContaining('a.ipynb'),
+      }),
+    )
+    expect(await mcp.must('list_active_notebooks')).toMatchObject({ active: expect.any(String) })
     await mcp.close()
     await daemon.stop()
   }))
