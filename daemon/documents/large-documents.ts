@@ -15,7 +15,7 @@ import { encode } from '../../protocol/codec.ts'
 import { PROJECTION_PAGE } from '../../protocol/frames.ts'
 import type { CellId, ExecutionId, NotebookId } from '../../protocol/ids.ts'
 import { prepareSmallOutputs, rowsOfCell } from '../executions/file-outputs.ts'
-import { readAllShown, type ShownExecution } from '../executions/reading.ts'
+import { readAllShown } from '../executions/reading.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { RowPacker, shared } from '../store/packed-rows.ts'
 import type { Statement } from '../store/store.ts'
@@ -66,7 +66,8 @@ export type ShownOutputs = readonly [
 export type StoredPart =
   | { readonly kind: 'stored_head'; readonly head: Uint8Array; readonly doc_seq: number }
   | { readonly kind: 'slices'; readonly slices: readonly Uint8Array[] }
-  | { readonly kind: 'shown'; readonly shown: readonly ShownExecution[] }
+  /** MessagePack: a list of ShownExecution. */
+  | { readonly kind: 'shown'; readonly shown: Uint8Array }
 
 export interface FileRequest {
   readonly path: string
@@ -166,7 +167,7 @@ export function loadStored(
     const updates = tail.map(({ body }) => body)
     tell({ kind: 'slices', slices: together(updates) })
   }
-  for (const shown of readAllShown(store, notebookId)) tell({ kind: 'shown', shown })
+  for (const shown of readAllShown(store, notebookId)) tell({ kind: 'shown', shown: shared(encode(shown)) })
   return any
 }
 

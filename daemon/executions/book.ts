@@ -8,9 +8,10 @@ import type { CellId, ExecutionId, KernelId, NotebookId } from '../../protocol/i
 import { type ExecutionSummary, isTerminal, type Output } from '../../protocol/notebook.ts'
 import type { Store } from '../store/store.ts'
 import { Live } from './live.ts'
-import { readStoredOutputs, type ShownExecution } from './reading.ts'
+import { readStoredOutputs } from './reading.ts'
 import { Recorder } from './recorder.ts'
 import { type ExecutionRow, executionColumns, openStatuses, readDetail, summaryOf } from './rows.ts'
+import type { ShownExecutions } from './shown-executions.ts'
 
 /** Terminal executions whose outputs are kept for the next look, and how many outputs one of them may have. */
 const CACHED_EXECUTIONS = 200
@@ -32,7 +33,7 @@ export class RecordBook {
   /** Not terminal, in queue order. */
   readonly open: Live[] = []
   #shown: Map<CellId, ExecutionId> | null = null
-  readonly #summaries = new Map<ExecutionId, ExecutionSummary>()
+  #summaries = new Map<ExecutionId, ExecutionSummary>()
   readonly #outputs = new Map<ExecutionId, Output[]>()
   readonly #strangers = new Set<string>()
   #files: FileBatch[] = []
@@ -140,13 +141,11 @@ export class RecordBook {
   }
 
   /** Takes what all cells show, as another thread has read it; nothing may have changed since. */
-  preload(all: Iterable<ShownExecution>): void {
-    if (this.#shown) return
-    this.#shown = new Map()
-    for (const { cell_id, execution } of all) {
-      this.#shown.set(cell_id, execution.execution_id)
-      if (!this.#live.has(execution.execution_id)) this.#summaries.set(execution.execution_id, execution)
-    }
+  preload({ cells, summaries }: ShownExecutions): void {
+    if (this.#shown || this.#summaries.size > 0) return
+    this.#shown = cells
+    this.#summaries = summaries
+    for (const id of this.#live.keys()) summaries.delete(id)
   }
 
   /** Which execution each cell shows; loaded at the first look. */

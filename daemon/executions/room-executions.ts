@@ -29,9 +29,10 @@ import { type PreparedFileOutputs, takeRows } from './file-outputs.ts'
 import type { Live } from './live.ts'
 import type { Reply } from './messages.ts'
 import { defaultLimits, type ExecutionLimits, type ExecutionsOptions } from './options.ts'
-import { readExecution, type ShownExecution } from './reading.ts'
+import { readExecution } from './reading.ts'
 import { type ExecutionRow, insertExecution, showInCell } from './rows.ts'
 import { Runner } from './runner.ts'
+import type { ShownExecutions } from './shown-executions.ts'
 
 /** Makes the executions of a room from what the store has. Then `resume` is due. */
 export function createExecutions(options: ExecutionsOptions): RoomExecutions {
@@ -312,7 +313,7 @@ class Executions implements RoomExecutions {
     return id === undefined ? undefined : this.#book.summary(id)
   }
 
-  preload(all: Iterable<ShownExecution>): void {
+  preload(all: ShownExecutions): void {
     this.#book.preload(all)
   }
 

@@ -13,6 +13,7 @@ import { basename, dirname } from 'node:path'
 import { decode } from '../../protocol/codec.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import type { Cell } from '../../protocol/notebook.ts'
+import { Breathing } from '../breathing.ts'
 import { loadDocumentInSlices } from '../documents/document.ts'
 import type { NotebookHead } from '../documents/ipynb/head.ts'
 import type { FileCell, NotebookFile } from '../documents/ipynb/read.ts'
@@ -21,6 +22,7 @@ import { type DocumentHead, encodeHead, type FilePart, viewOfSeed } from '../doc
 import { SliceQueue } from '../documents/slice-queue.ts'
 import { prepareFileOutputs, rowsOfCell, summaryOfCell } from '../executions/file-outputs.ts'
 import { readShown, type ShownExecution } from '../executions/reading.ts'
+import { ShownExecutions } from '../executions/shown-executions.ts'
 import { faultPoint } from '../fault-points.ts'
 import { BulkWriter } from '../store/bulk-writer.ts'
 import type { Statement } from '../store/store.ts'
@@ -43,7 +45,7 @@ export interface FirstPage {
 /** A large room that is in the store, and what its cells show. */
 export interface LargeRoom {
   readonly parts: RoomParts
-  readonly shown: readonly ShownExecution[]
+  readonly shown: ShownExecutions
 }
 
 /** Called once at most. */
@@ -89,7 +91,7 @@ class Making {
   readonly #under: Promise<unknown>[] = []
   /** What the head's cells show, and what the others do. */
   readonly #first: ShownExecution[] = []
-  #shown: ShownExecution[] = []
+  #shown = new ShownExecutions()
   #slice = 0
   #head: NotebookHead | null = null
   #text: Uint8Array = new Uint8Array()
@@ -126,7 +128,7 @@ class Making {
         this.#bulk.add([], part.packed)
         for (const [execution_id, cell_id, status, execution_count, source_hash] of part.shown) {
           const cell = { execution_id, cell_id, status, execution_count, source_hash }
-          this.#shown.push({ cell_id, execution: summaryOfCell(notebook_id, cell, created_at) })
+          this.#shown.add({ cell_id, execution: summaryOfCell(notebook_id, cell, created_at) })
         }
         break
       case 'cells':
@@ -163,7 +165,8 @@ class Making {
     // The last commit does not wait for the document, nor it for the commit.
     const [document] = await Promise.all([this.#building.document, stored])
     const parts = { record, document, ...partsAround(this.#rooms, record) }
-    return { parts, shown: [...this.#first, ...this.#shown] }
+    for (const first of this.#first) this.#shown.add(first)
+    return { parts, shown: this.#shown }
   }
 
   /** After a failure: nothing of the room stays. What cannot be removed now, the next daemon removes. */
@@ -183,7 +186,7 @@ class Making {
     const { notebook_id } = this.#record
     this.#building.giveUp(new RoomdError('internal', 'the file is read anew'))
     this.#building = new Building()
-    this.#shown = []
+    this.#shown = new ShownExecutions()
     this.#slice = 0
     this.#bulk.add([
       { sql: 'DELETE FROM doc_slices WHERE notebook_id = ?', values: [notebook_id] },
@@ -226,7 +229,7 @@ class Making {
     if (!prepared || building !== this.#building) return
     const statements: Statement[] = []
     const { summary } = rowsOfCell(notebook_id, prepared, created_at, index + 1, statements)
-    this.#shown.push({ cell_id: cell.cell_id, execution: summary })
+    this.#shown.add({ cell_id: cell.cell_id, execution: summary })
     this.#bulk.add(statements)
   }
 
@@ -259,14 +262,14 @@ export async function loadLargeRoom(
   record: RoomRecord,
   show: ShowPage,
 ): Promise<LargeRoom> {
-  const shown: ShownExecution[] = []
+  const packed: Uint8Array[] = []
   const slices = new SliceQueue()
   const document = loadDocumentInSlices(slices)
   document.catch(() => {}) // awaited below
   try {
     const found = await rooms.worker.load(record.notebook_id, (part) => {
       if (part.kind === 'slices') slices.push(part.slices)
-      else if (part.kind === 'shown') shown.push(...part.shown)
+      else if (part.kind === 'shown') packed.push(part.shown)
       else show(storedPage(rooms, record, decode(part.head) as DocumentHead, part.doc_seq))
     })
     if (!found) throw withoutDocument(record)
@@ -275,7 +278,19 @@ export async function loadLargeRoom(
     slices.fail(error)
     throw error
   }
-  return { parts: { record, document: await document, ...partsAround(rooms, record) }, shown }
+  const loaded = await document
+  const shown = await unpack(packed)
+  return { parts: { record, document: loaded, ...partsAround(rooms, record) }, shown }
+}
+
+async function unpack(packed: readonly Uint8Array[]): Promise<ShownExecutions> {
+  const shown = new ShownExecutions()
+  const breathing = new Breathing()
+  for (const some of packed) {
+    for (const one of decode(some) as readonly ShownExecution[]) shown.add(one)
+    if (breathing.due) await breathing.pause()
+  }
+  return shown
 }
 
 /** The document as of its snapshot, with what its cells show now. */

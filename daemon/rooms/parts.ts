@@ -11,7 +11,7 @@ import type { Execution, ExecutionSummary, Output } from '../../protocol/noteboo
 import type { DocumentOperation } from '../documents/operations.ts'
 import type { RoomComms } from '../executions/comms/room-comms.ts'
 import type { PreparedFileOutputs } from '../executions/file-outputs.ts'
-import type { ShownExecution } from '../executions/reading.ts'
+import type { ShownExecutions } from '../executions/shown-executions.ts'
 import type { Kernel } from '../kernels/kernel.ts'
 import type { Statement, Store } from '../store/store.ts'
 
@@ -152,8 +152,8 @@ export interface RoomExecutions {
     statements: Statement[]
     events: DurableEvent[]
   }
-  /** Takes what all cells of a large room show, as another thread has read it, before anything here changes. */
-  preload(all: Iterable<ShownExecution>): void
+  /** Takes what all cells of a large room show, as another thread has read it, before anything here changes. It is its own from now on. */
+  preload(all: ShownExecutions): void
   /** Newest execution a cell shows, or undefined. */
   ofCell(cellId: CellId): ExecutionSummary | undefined
   /** Outputs of a terminal execution as snapshots carry them; long texts and values shortened. */

@@ -8,8 +8,9 @@ import { encode } from '../../protocol/codec.ts'
 import { COMM_INLINE } from '../../protocol/comms.ts'
 import { FrameType, PROJECTION_PAGE } from '../../protocol/frames.ts'
 import { type Cell, type ExecutionSummary, isTerminal } from '../../protocol/notebook.ts'
+import { Breathing } from '../breathing.ts'
 import { type CommSnapshot, viewOf } from '../executions/comms/comm.ts'
-import type { DocumentCellView, RoomExecutions } from './parts.ts'
+import type { DocumentCellView, RoomDocument, RoomExecutions } from './parts.ts'
 import type { PictureValue } from './peer.ts'
 import type { Room } from './room.ts'
 
@@ -24,7 +25,9 @@ export interface Picture {
   readonly values: Iterable<PictureValue>
 }
 
+/** What was taken of a room at one moment. */
 interface Taken {
+  readonly document: RoomDocument
   readonly cells: readonly { view: DocumentCellView; execution: ExecutionSummary | undefined }[]
   readonly doc_seq: number
   readonly event_seq: number
@@ -94,13 +97,51 @@ export function peersOf(room: Room): Pick<Opened, 'peers' | 'peers_total'> {
   }
 }
 
+/** Cells from which on what was taken is kept for who attaches next: to take it anew is tens of milliseconds in one step. */
+const MANY_CELLS = 1000
+/** Cells that are taken at once, where others get their turn in between. */
+const SOME_CELLS = 200
+
+const kept = new WeakMap<Room, Taken>()
+
 function take(room: Room): Taken {
-  const views = room.document.cells(0, room.document.cellCount)
-  return {
-    cells: views.map((view) => ({ view, execution: room.executions.ofCell(view.cell_id) })),
-    doc_seq: room.docSeq,
-    event_seq: room.events.last,
+  const known = kept.get(room)
+  if (known && isOfNow(known, room)) return known
+  return keep(room, { ...momentOf(room), cells: takeCells(room, 0, room.document.cellCount) })
+}
+
+/** Takes a large room that nobody has changed yet, with turns of the loop in between; who attaches next finds it taken. */
+export async function takeBeforehand(room: Room): Promise<void> {
+  const moment = momentOf(room)
+  const breathing = new Breathing()
+  const cells: Taken['cells'][number][] = []
+  for (let at = 0; at < room.document.cellCount; at += SOME_CELLS) {
+    cells.push(...takeCells(room, at, SOME_CELLS))
+    if (breathing.due) await breathing.pause()
   }
+  const taken = { ...moment, cells }
+  if (isOfNow(taken, room)) keep(room, taken)
+}
+
+function takeCells(room: Room, start: number, count: number): Taken['cells'][number][] {
+  const views = room.document.cells(start, count)
+  return views.map((view) => ({ view, execution: room.executions.ofCell(view.cell_id) }))
+}
+
+function momentOf(room: Room): Omit<Taken, 'cells'> {
+  return { document: room.document, doc_seq: room.docSeq, event_seq: room.events.last }
+}
+
+/** Whatever changes what cells are or show has a number. A room that was rebuilt, which uses numbers again, has another document. */
+function isOfNow(taken: Omit<Taken, 'cells'>, room: Room): boolean {
+  const now = momentOf(room)
+  return taken.document === now.document && taken.doc_seq === now.doc_seq && taken.event_seq === now.event_seq
+}
+
+function keep(room: Room, taken: Taken): Taken {
+  if (taken.cells.length >= MANY_CELLS) kept.set(room, taken)
+  else kept.delete(room)
+  return taken
 }
 
 function* missedEvents(read: () => Uint8Array[]): Generator<PictureValue> {

@@ -41,6 +41,7 @@ import {
   openLargeFile,
   recordOfFile,
 } from './opening-large.ts'
+import { takeBeforehand } from './picture.ts'
 import { takeReadyRoom } from './ready-room.ts'
 import { refoundFromFile } from './refounding.ts'
 import { Room, type RoomSurroundings } from './room.ts'
@@ -553,6 +554,7 @@ export class RoomRegistry implements Rooms {
     const room = new Room(parts, this.#surroundings)
     room.executions.preload(shown)
     await this.#openFile(room, read)
+    await takeBeforehand(room)
     if (this.#stopping) room.dispose('the daemon is stopping')
     this.#mustRun()
     this.resident.set(room.id, room)

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readHead } from '../../daemon/documents/ipynb/head.ts'
+import { readHead, readScanned } from '../../daemon/documents/ipynb/head.ts'
+import { NotebookPieces, OutOfOrdinary } from '../../daemon/documents/ipynb/pieces.ts'
 import { readNotebook } from '../../daemon/documents/ipynb/read.ts'
 import { bytes } from './fixtures.ts'
 
@@ -26,6 +27,54 @@ const notebook = (cells: readonly object[], more: object = {}): object => ({
 
 const head = (value: object, indent = 1): ReturnType<typeof readHead> =>
   readHead(bytes(JSON.stringify(value, null, indent)), 'x', FIRST)
+
+/** What reading it in pieces tells, as `readNotebook` would. */
+function inPieces(file: Uint8Array): object {
+  const scanned = readScanned(file, 'x', FIRST)
+  if (!scanned) throw new OutOfOrdinary()
+  const pieces = new NotebookPieces(file, 'x', scanned.parts)
+  const cells = [...pieces.cells()]
+  return { ...pieces.notebook, cells, warnings: pieces.warnings() }
+}
+
+describe('a notebook in pieces', () => {
+  it('is what reading the whole tells, warnings included, however many pieces it is', () => {
+    // About ten pieces; each cell breaks a rule of the format, and so does the notebook.
+    const many = Array.from({ length: 60 }, (_, i) =>
+      cell(`cell-${i}`, {
+        source: [`${i}\n`, 'ü'.repeat(20_000)],
+        outputs: [{ output_type: 'stream', name: 'stdout', text: ['a\n', 'b'], extra: i }],
+        metadata: { tags: i % 2 ? ['a', 'a'] : [], number: i % 3 ? 0.12345678901234568 : -1.5e-16 },
+      }),
+    )
+    for (const made of [many, many.slice(0, 1), []]) {
+      const file = bytes(JSON.stringify(notebook(made, { odd: 1, metadata: { title: 5 } }), null, 1))
+      const whole = readNotebook(file, 'x')
+      expect(inPieces(file)).toEqual(whole)
+      expect(whole.warnings.length).toBeGreaterThan(1)
+    }
+  })
+
+  it('is given up where it takes the whole to tell it, at whichever cell that is', () => {
+    const good = Array.from({ length: 5 }, (_, i) => cell(`cell-${i}`))
+    const { id: _, ...nameless } = cell('x') as { id: string }
+    const file = (last: object): string => JSON.stringify(notebook([...good, last]))
+    expect(inPieces(bytes(file(cell('last'))))).toMatchObject({ cells: { length: 6 } })
+    const odd = [
+      file(nameless),
+      file(cell('cell-0')),
+      file(cell('last', { source: 5 })),
+      file(cell('last', { outputs: [{ output_type: 'unknown' }] })),
+      file(cell('last', { metadata: { n: 1 } })).replace('{"n":1}', '{"n":12345678901234567}'),
+      file(cell('last', { metadata: { n: 1 } })).replace('{"n":1}', '{"n":[1, -12345678901234567 ]}'),
+      file(cell('last', { metadata: { n: 1 } })).replace('{"n":1}', '{"n":NaN}'),
+      file(cell('last', { metadata: { n: 1 } })).replace('{"n":1}', '{"n":1,}'),
+      file(cell('last')).replace('"nbformat_minor":5', '"nbformat_minor":5,"n":12345678901234567'),
+      file(cell('last')).replace('"last"', '"la\tst"'),
+    ]
+    for (const text of odd) expect(() => inPieces(bytes(text)), text.slice(-300)).toThrow(OutOfOrdinary)
+  })
+})
 
 describe('the beginning of a notebook', () => {
   it('is what reading the whole tells, whatever texts hold', () => {

@@ -167,6 +167,16 @@ test('a file that turns out to be broken behind its first page is refused with t
   expect(await wholePicture(next.channel)).toHaveLength(CELLS)
 })
 
+test('a file of which only the whole can be read is opened all the same, and nothing of it is there twice', async () => {
+  const { channel } = await attach({ path: largeFile((text) => text.replace('"id":"cell-450",', '')) })
+  const cells = await wholePicture(channel)
+  expect(cells.map((cell) => cell.source)).toEqual(Array.from({ length: CELLS }, (_, i) => source(i)))
+  expect(cells.map((cell) => cell.outputs.length)).toEqual(Array.from({ length: CELLS }, () => 1))
+  expect(cells.filter((cell) => !/^cell-\d+$/.test(cell.cell_id))).toHaveLength(1)
+  expect(fixture.store.all('SELECT 1 FROM executions')).toHaveLength(CELLS)
+  expect(readiness(channel)[0]).toMatchObject({ document: 'interactive', source: { state: 'ready' } })
+})
+
 test('what a full disk keeps from being removed of a failed making is removed later, and what is being made is left alone', async () => {
   closeGate()
   const { channel, peer } = await attach({ path: largeFile() })
@@ -183,7 +193,7 @@ test('what a full disk keeps from being removed of a failed making is removed la
   closeGate()
   const path = largeFile()
   const next = await attach({ path })
-  expect(rooms()).toHaveLength(2)
+  await until('its row', () => rooms().length === 2)
   await fixture.rooms.forgetOld()
   expect(rooms()).toEqual([{ path: null }])
   openGate()
