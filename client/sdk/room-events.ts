@@ -4,6 +4,7 @@ import type { Opened } from '../../protocol/channels.ts'
 import { decode } from '../../protocol/codec.ts'
 import type { RoomdError } from '../../protocol/errors.ts'
 import { DurableEvent, EventEnvelope, type RoomEvent, TransientEvent } from '../../protocol/events.ts'
+import { readTextEvent } from './text-events.ts'
 
 /** The connection was made again and the room is at the daemon's state. */
 export interface Resumed {
@@ -43,6 +44,8 @@ export type ReadEvent =
 /** Throws for what is no event at all. */
 export function readEvent(payload: Uint8Array): ReadEvent {
   const value = decode(payload)
+  const texts = readTextEvent(value)
+  if (texts) return { kind: 'known', envelope: texts }
   const type = (value as { event?: { type?: unknown } } | null)?.event?.type
   if (typeof type === 'string' && !known.has(type)) {
     const eventSeq = (value as { event_seq?: unknown }).event_seq
