@@ -65,8 +65,8 @@ const REBASE_BYTES = 4 * 1024 * 1024
 /** A document of more bytes does not rest: to build it again would keep other rooms waiting. */
 const MOST_AT_REST = 64 * 1024
 
-/** Yjs items, and bytes with all updates, of a document that is encoded in about a millisecond. */
-const MOST_AT_ONCE_ITEMS = 4_000
+/** Yjs items, and bytes with all updates, of a document that is encoded at once: in 4 ms at most, once in hundreds of updates. */
+const MOST_AT_ONCE_ITEMS = 20_000
 const MOST_AT_ONCE_BYTES = 2 * 1024 * 1024
 
 /** A notebook as it enters a new document. */

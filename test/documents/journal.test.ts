@@ -91,7 +91,7 @@ describe('the journal', () => {
   })
 
   it('leaves a document of many items to the worker', () => {
-    const cells = Array.from({ length: 3000 }, (_, i) => ({
+    const cells = Array.from({ length: 4000 }, (_, i) => ({
       cell_id: id(`c${i}`),
       cell_type: 'code',
       source: 'x',
