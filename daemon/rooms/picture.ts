@@ -98,9 +98,9 @@ export function peersOf(room: Room): Pick<Opened, 'peers' | 'peers_total'> {
 }
 
 /** Cells from which on what was taken is kept for who attaches next: to take it anew is tens of milliseconds in one step. */
-const MANY_CELLS = 1000
+const MANY_CELLS = 200
 /** Cells that are taken at once, where others get their turn in between. */
-const SOME_CELLS = 200
+const SOME_CELLS = 100
 
 const kept = new WeakMap<Room, Taken>()
 
