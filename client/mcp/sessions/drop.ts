@@ -1,5 +1,6 @@
 /** Why there is no active session, and the call that brings the last one back. */
 import { type ErrorCode, RoomdError } from '../../../protocol/errors.ts'
+import type { NextCall } from '../results/errors.ts'
 import { connectArguments, type Target, textOf } from './target.ts'
 
 export type DropReason = 'switched' | 'evicted' | 'disconnected' | 'daemon_lost' | 'superseded'
@@ -66,11 +67,16 @@ export function stillComingError(waited: { ms: number; target: Target | null; aw
     {
       retryable: true,
       ...(target ? { cause: { pending_rejoin: textOf(target) } } : {}),
-      next: target
-        ? { tool: 'connect_notebook', arguments: connectArguments(target) }
-        : { tool: 'list_active_notebooks', arguments: {} },
+      // Without a daemon, what `daemon_lost` always advises: which of the two waits ended first is chance.
+      ...(away ? {} : { next: nextFor(target) }),
     },
   )
+}
+
+function nextFor(target: Target | null): NextCall {
+  return target
+    ? { tool: 'connect_notebook', arguments: connectArguments(target) }
+    : { tool: 'list_active_notebooks', arguments: {} }
 }
 
 /** Why a session was lost, by what its room failed with. */
