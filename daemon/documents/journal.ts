@@ -37,15 +37,9 @@ export function readJournal(
   }
 }
 
-/** Whether the store has anything of the document. */
-export function hasDocument(store: Pick<Store, 'get'>, notebookId: NotebookId): boolean {
-  const row = store.get(
-    `SELECT 1 FROM doc_snapshots WHERE notebook_id = ?
-     UNION ALL SELECT 1 FROM doc_updates WHERE notebook_id = ? LIMIT 1`,
-    notebookId,
-    notebookId,
-  )
-  return row !== undefined
+/** Whether the store has what the document began with: updates alone build on nothing. */
+export function hasBeginning(store: Pick<Store, 'get'>, notebookId: NotebookId): boolean {
+  return store.get('SELECT 1 FROM doc_snapshots WHERE notebook_id = ?', notebookId) !== undefined
 }
 
 /** The updates behind a snapshot. */

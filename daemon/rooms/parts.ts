@@ -93,6 +93,8 @@ export interface RoomDocument {
   updateSince(stateVector?: Uint8Array): Uint8Array
   /** All of a document that is small enough to be encoded at once, pending changes included; null: of any other. */
   whole(): Uint8Array | null
+  /** Updates were lost with a damaged store: it shows less than there was. */
+  readonly incomplete: boolean
   readonly cellCount: number
   readonly metadata: Record<string, unknown>
   cellIds(): CellId[]

@@ -17,6 +17,7 @@ import { convert } from './converting.ts'
 import { lookAgain, lookAtFile, type ReadFile, tell } from './disk-changes.ts'
 import { findMoved } from './moved-files.ts'
 import { reconcile } from './reconciling.ts'
+import { forgetBase } from './refounding.ts'
 import type { Room } from './room.ts'
 import { recordByPath, updateBinding } from './room-record.ts'
 import type { FileSurroundings, RoomsContext } from './rooms-context.ts'
@@ -86,6 +87,8 @@ export class RoomSource {
     const other = await this.#acquire()
     const { path, source } = this.#room.record
     if (path !== null && other === null && source.pending) await removeLeftovers(path)
+    if (path !== null && this.#room.document.incomplete)
+      await this.#room.commit({ statements: forgetBase(this.#room.record) })
     // First: what happens behind the look is heard.
     this.#watch()
     const still = read && (await this.#inLine(() => lookAgain(this.#room, read)))

@@ -52,6 +52,38 @@ test('without the text last read: of a file that changed, what differs is in con
   await expect(ask('save')).rejects.toMatchObject({ code: 'source_conflict' })
 })
 
+test('without the middle of the document: nothing that the file holds is written over unseen', async () => {
+  await attach()
+  for (const source of ['onea', 'oneab', 'oneabc']) await edit('cell-0', source)
+  await ask('save')
+  const before = onDisk()
+  expect(before).toContain('oneabc')
+  await fixture.rooms.shutdown({ kernels: false })
+  await fixture.store.write([{ sql: 'DELETE FROM doc_updates WHERE doc_seq = 2', values: [] }])
+  await attach()
+  expect(await ask('source_status')).toMatchObject({
+    source_state: 'conflict',
+    conflicts: [{ cell_id: 'cell-0', room: 'onea', disk: 'oneabc' }],
+  })
+  await ask('reconcile_source', { keep: 'disk' })
+  await edit('cell-1', 'goes on')
+  await ask('save')
+  expect(onDisk()).toBe(before.replace('"two"', '"goes on"'))
+})
+
+test('with updates of a document whose beginning is lost: the room begins anew from its file', async () => {
+  await attach()
+  await edit('cell-0', 'edited')
+  await ask('save')
+  const before = onDisk()
+  await fixture.rooms.shutdown({ kernels: false })
+  await lose('doc_snapshots')
+  await attach()
+  await edit('cell-1', 'goes on')
+  await ask('save')
+  expect(onDisk()).toBe(before.replace('"two"', '"goes on"'))
+})
+
 test('without the document: the room begins anew from its file, under the same id, with its outputs', async () => {
   await lose('doc_snapshots', 'doc_slices', 'doc_updates', 'sources', 'executions')
   const before = onDisk()
