@@ -142,7 +142,7 @@ async function serve(places: Places, settings: Settings, open: Open, log: Logger
   const [{ DocumentWorker }, { createKernelProvider }, { createRooms }, { Projects }] = await Promise.all([
     import('./documents/document-worker.ts'),
     import('./kernels/provider.ts'),
-    import('./rooms/registry.ts'),
+    import('./rooms/recovery.ts'),
     import('./projects/projects.ts'),
   ])
   if (open.leaving) return

@@ -1,9 +1,9 @@
 /** Rooms that nobody uses leave memory, and come back as they were; whatever is not settled stays. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { RESIDENT_MS, RESIDENT_ROOMS } from '../../daemon/rooms/registry.ts'
 import type { AttachedPeer } from '../../daemon/rooms/seam.ts'
 import { removeUnfinished } from '../../daemon/rooms/storing.ts'
+import { RESIDENT_MS, RESIDENT_ROOMS } from '../../daemon/rooms/upkeep.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { FrameType } from '../../protocol/frames.ts'
 import { until } from '../support/until.ts'
