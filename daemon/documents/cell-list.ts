@@ -11,15 +11,15 @@ export class CellList {
   readonly #byId = new Map<CellId, CellMap>()
 
   /** Texts that were read; a Y.Text that was edited often takes long to read. */
-  #sources = new WeakMap<CellMap, string>()
+  #sources: WeakMap<CellMap, string> | null = null
   #places = new TextPlaces()
 
   /** The cell's text now. */
   source(cell: CellMap): string {
-    let source = this.#sources.get(cell)
+    let source = this.#sources?.get(cell)
     if (source === undefined) {
       source = sourceOf(cell).toString()
-      this.#sources.set(cell, source)
+      this.#remember(cell, source)
     }
     return source
   }
@@ -27,12 +27,17 @@ export class CellList {
   /** Makes `source` the cell's text; `delta` is how it differs from the present one. */
   editSource(transaction: Y.Transaction, cell: CellMap, delta: TextDelta, source: string): void {
     this.#places.edit(transaction, sourceOf(cell), delta)
+    this.#remember(cell, source)
+  }
+
+  #remember(cell: CellMap, source: string): void {
+    this.#sources ??= new WeakMap()
     this.#sources.set(cell, source)
   }
 
   /** Something may have changed the cell's text. */
   sourceChanged(cell: CellMap): void {
-    this.#sources.delete(cell)
+    this.#sources?.delete(cell)
     const text = cell.get('source')
     if (text instanceof Y.Text) this.#places.forget(text)
   }
@@ -100,7 +105,7 @@ export class CellList {
   /** Takes the order as the Y.Array has it now. */
   reset(cells: CellMap[]): void {
     this.#order = cells
-    this.#sources = new WeakMap()
+    this.#sources = null
     this.#places = new TextPlaces()
     this.#byId.clear()
     for (const cell of cells) this.#byId.set(idOf(cell), cell)

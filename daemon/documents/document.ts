@@ -175,7 +175,7 @@ export class NotebookDocument implements RoomDocument {
   readonly #since = new UpdateLog()
   #cells = new CellList()
   /** Views of deleted cells go with their maps. */
-  #views = new WeakMap<CellMap, DocumentCellView>()
+  #views: WeakMap<CellMap, DocumentCellView> | null = null
   /** The transaction that runs is a peer's update. */
   #remote = false
   /** What the transaction did is to be taken back, and not to be looked at. */
@@ -310,7 +310,7 @@ export class NotebookDocument implements RoomDocument {
     this.#doc.destroy()
     this.#doc = null
     this.#cells = new CellList()
-    this.#views = new WeakMap()
+    this.#views = null
     this.#base = [whole]
     this.#since.clear()
   }
@@ -318,7 +318,7 @@ export class NotebookDocument implements RoomDocument {
   dispose(): void {
     this.#doc?.destroy()
     this.#cells.reset([])
-    this.#views = new WeakMap()
+    this.#views = null
     this.#base = []
     this.#since.clear()
   }
@@ -337,7 +337,7 @@ export class NotebookDocument implements RoomDocument {
   /** From the bytes that are kept. */
   #build(): Y.Doc {
     const doc = replay([...this.#base, ...this.#since.all()])
-    this.#views = new WeakMap()
+    this.#views = null
     this.#doc = doc
     this.#observe(doc)
     this.#cells.reset(cellsOf(doc).toArray())
@@ -345,6 +345,7 @@ export class NotebookDocument implements RoomDocument {
   }
 
   #view(cell: CellMap): DocumentCellView {
+    this.#views ??= new WeakMap()
     let view = this.#views.get(cell)
     if (view === undefined) {
       view = viewOf(cell, this.#cells.source(cell))
@@ -426,7 +427,7 @@ export class NotebookDocument implements RoomDocument {
       const known = this.#remote ? null : textChanges(this.#performed)
       if (known) {
         // Nothing has to be asked of Yjs, which may have to walk each text to tell.
-        for (const cell of this.#performed.texts.keys()) this.#views.delete(cell)
+        for (const cell of this.#performed.texts.keys()) this.#views?.delete(cell)
         this.#seen.changes = known
         return
       }
@@ -434,7 +435,7 @@ export class NotebookDocument implements RoomDocument {
       for (const event of events) {
         const cell = cellAround(event.target, cells)
         if (!cell) continue
-        this.#views.delete(cell)
+        this.#views?.delete(cell)
         // Operations say what they made of it.
         if (this.#remote) this.#cells.sourceChanged(cell)
       }

@@ -40,7 +40,7 @@ export interface ConsumerPort {
   readonly store: Store
   readonly book: RecordBook
   readonly blobs: Blobs
-  readonly comms: RoomComms
+  comms(): RoomComms
   readonly clock: Clock
   readonly log: Logger
   readonly limits: ExecutionLimits
@@ -148,7 +148,7 @@ export class Consumer {
         full = true
         break
       }
-      if (kernel !== item.kernel) this.#port.comms.begin(item.kernel.id, draft.change)
+      if (kernel !== item.kernel) this.#port.comms().begin(item.kernel.id, draft.change)
       kernel = item.kernel
       const left = this.#apply(item, draft, units)
       units = left.units
@@ -169,7 +169,8 @@ export class Consumer {
 
   /** What was gathered becomes visible: joined text, previews of cut output, final forms of what came late. */
   #finishSlice({ change, touched }: Draft): void {
-    const { book, clock, comms } = this.#port
+    const { book, clock } = this.#port
+    const comms = this.#port.comms()
     comms.flush(change)
     for (const live of book.open) if (live.recorder.previewing || asks(live)) touched.add(live)
     for (const live of touched) {
@@ -239,7 +240,7 @@ export class Consumer {
         this.#port.died(event, draft)
         return all
       case 'settled': {
-        this.#port.comms.settled(event.request_id)
+        this.#port.comms().settled(event.request_id)
         const live = this.#port.book.inMemory(event.request_id as ExecutionId)
         if (!live || isTerminal(live.row.status)) return all
         draft.touched.add(live)
@@ -276,7 +277,7 @@ export class Consumer {
     const all = { units: units - 64, done: true }
     const { change } = draft
     if (told.kind === 'other') return all
-    const { comms } = this.#port
+    const comms = this.#port.comms()
     switch (told.kind) {
       case 'update':
         this.#update(item.kernel, told.display, draft)
@@ -354,13 +355,14 @@ export class Consumer {
     if (live) return live.terminal && (kind === 'input' || kind === 'status') ? undefined : live
     const late = kind === 'stream' || kind === 'display' || kind === 'result' || kind === 'error'
     // What a callback prints belongs to the run that made its widget.
-    return late ? this.#port.book.find(this.#port.comms.executionOf(parent) ?? parent) : undefined
+    return late ? this.#port.book.find(this.#port.comms().executionOf(parent) ?? parent) : undefined
   }
 
   /** The run that a comm is opened by, or by whose widget. */
   #executionOf(parent: string | null, draft: Draft): ExecutionId | null {
     if (parent === null) return null
-    const { book, comms } = this.#port
+    const { book } = this.#port
+    const comms = this.#port.comms()
     const live = book.find(comms.executionOf(parent) ?? parent)
     if (!live) return null
     if (!draft.touched.has(live)) book.release(live)
@@ -401,7 +403,8 @@ export class Consumer {
   #update(kernel: Kernel, display: Display, draft: Draft): void {
     const { displayId } = display
     if (displayId === undefined) return
-    const { book, comms } = this.#port
+    const { book } = this.#port
+    const comms = this.#port.comms()
     comms.updateDisplay(display)
     const ids = this.#displays.executions(displayId, kernel.id)
     for (const id of ids) {

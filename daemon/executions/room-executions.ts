@@ -43,7 +43,8 @@ class Executions implements RoomExecutions {
   readonly #options: ExecutionsOptions
   readonly #limits: ExecutionLimits
   readonly #book: RecordBook
-  readonly comms: RoomComms
+  /** Made when the first asks for it: most rooms have no widgets. */
+  #comms: RoomComms | null = null
   readonly #consumer: Consumer
   readonly #runner: Runner
   /** Whose events are taken. */
@@ -60,17 +61,9 @@ class Executions implements RoomExecutions {
     const { port, blobs, clock, log } = options
     this.#book = new RecordBook(port.store, port.id, this.#limits.outputBytes)
     this.#resumed = this.#book.open.length === 0
-    this.comms = new RoomComms({
-      store: port.store,
-      blobs,
-      clock,
-      log,
-      notebookId: port.id,
-      presentKernel: () => port.presentKernel,
-    })
     this.#consumer = new Consumer({
       store: port.store,
-      comms: this.comms,
+      comms: () => this.comms,
       book: this.#book,
       blobs,
       clock,
@@ -92,7 +85,7 @@ class Executions implements RoomExecutions {
       clock,
       log,
       hangMs: this.#limits.hangMs,
-      ahead: () => this.comms.delivered,
+      ahead: () => this.#comms?.delivered ?? null,
       consumedAll: (kernel) => this.#consumer.consumedAll(kernel),
       mark: (live, kernel) =>
         this.#alone((draft) => {
@@ -105,6 +98,19 @@ class Executions implements RoomExecutions {
       startFailed: (reason) => this.kernelGone(reason, 'start_failed'),
       lost: (live, reason) => this.#alone((draft) => this.#finish(live, 'lost', reason, port.now(), draft)),
     })
+  }
+
+  get comms(): RoomComms {
+    const { port, blobs, clock, log } = this.#options
+    this.#comms ??= new RoomComms({
+      store: port.store,
+      blobs,
+      clock,
+      log,
+      notebookId: port.id,
+      presentKernel: () => port.presentKernel,
+    })
+    return this.#comms
   }
 
   // --- asking --------------------------------------------------------------------------------------------------------
@@ -358,13 +364,17 @@ class Executions implements RoomExecutions {
 
   trim(): void {
     this.#book.trim()
+    this.#runner.trim()
+    if (this.#options.port.presentKernel || !this.#comms?.empty) return
+    this.#comms.dispose()
+    this.#comms = null
   }
 
   dispose(): void {
     this.#disposed = true
     this.#runner.dispose()
     this.#consumer.dispose()
-    this.comms.dispose()
+    this.#comms?.dispose()
   }
 
   // --- making --------------------------------------------------------------------------------------------
@@ -496,8 +506,9 @@ class Executions implements RoomExecutions {
   }
 
   async #commit({ change, touched }: Draft, more: readonly Statement[]): Promise<void> {
-    const comms = this.comms.rows()
-    const statements = [...[...touched].flatMap((live) => live.rows()), ...comms.statements]
+    const comms = this.#comms
+    const { statements: ofComms, send } = comms?.rows() ?? { statements: [], send: [] }
+    const statements = [...[...touched].flatMap((live) => live.rows()), ...ofComms]
     const { events } = change
     const outputs = events.filter(isOutputEvent)
     for (const live of touched)
@@ -506,7 +517,7 @@ class Executions implements RoomExecutions {
     const ended = [...touched].filter((live) => live.terminal)
     await this.#options.port.commit({ statements: [...statements, ...more], events })
     this.#book.unpin(touched)
-    this.comms.committed(comms.send)
+    comms?.committed(send)
     for (const live of ended) live.tellEnded()
   }
 

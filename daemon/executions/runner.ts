@@ -33,7 +33,7 @@ export interface RunnerPort {
 
 export class Runner {
   readonly #port: RunnerPort
-  readonly #queue = new PQueue({ concurrency: 1 })
+  #queue: PQueue | null = null
   readonly #watch: HangWatch
   #disposed = false
 
@@ -50,6 +50,7 @@ export class Runner {
 
   /** Call in queue order. */
   enqueue(live: Live): void {
+    this.#queue ??= new PQueue({ concurrency: 1 })
     this.#queue
       .add(() => this.#run(live))
       .catch((error: unknown) => {
@@ -65,10 +66,15 @@ export class Runner {
     })
   }
 
+  /** Forgets the queue if nothing is in it. */
+  trim(): void {
+    if (this.#queue?.size === 0 && this.#queue.pending === 0) this.#queue = null
+  }
+
   dispose(): void {
     this.#disposed = true
-    this.#queue.clear()
-    this.#queue.pause()
+    this.#queue?.clear()
+    this.#queue?.pause()
     this.#watch.dispose()
   }
 

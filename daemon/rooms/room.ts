@@ -324,6 +324,7 @@ export class Room implements RoomPort {
   rest(): void {
     if (this.#closed || this.fault || this.peers.size > 0 || this.#reservations > 0 || this.pending) return
     this.document.rest()
+    if (this.executions.idle) this.executions.trim()
   }
 
   /** Called by `Peer.detach` alone. */
@@ -332,7 +333,10 @@ export class Room implements RoomPort {
     this.#lastLeft = this.now()
     if (this.peers.size === 0 && !this.#closed) {
       this.#cancelRest?.()
-      this.#cancelRest = this.surroundings.context.clock.after(REST_AFTER_MS, () => this.rest())
+      this.#cancelRest = this.surroundings.context.clock.after(REST_AFTER_MS, () => {
+        this.#cancelRest = null
+        this.rest()
+      })
     }
     this.slot.consider()
     this.source.considerHandOff()

@@ -19,6 +19,8 @@ import type { FromWriter, UnitFailure, UnitResult, Work, WorkerData } from './wr
 
 /** Texts beyond this many are sent and prepared each time: they are made up as they go, such as lists of `?`. */
 const MOST_STATEMENTS = 1000
+/** The writer's thread starts with the first unit, or so long after opening: two threads at once would make a daemon's start longer. */
+const WRITER_AFTER_MS = 100
 /** Times that the writer may die in a row without having settled anything. */
 const MOST_CRASHES = 3
 
@@ -36,6 +38,7 @@ export class SqliteStore implements ProcedureStore {
   /** Called when the file turns out to be damaged while it is open. */
   readonly #damaged: (reason: string) => void
 
+  readonly #writerDue: NodeJS.Timeout
   #writer: Worker | null = null
   #port: MessagePort | null = null
   #bell = new Int32Array(new SharedArrayBuffer(4))
@@ -87,7 +90,8 @@ export class SqliteStore implements ProcedureStore {
     this.#incomplete = options.incomplete
     this.#db = options.db
     this.#db.pragma('query_only = ON')
-    this.#startWriter()
+    this.#writerDue = setTimeout(() => this.#mustWrite(), WRITER_AFTER_MS)
+    this.#writerDue.unref()
   }
 
   all<Row>(sql: string, ...values: SqlValue[]): Row[] {
@@ -170,6 +174,7 @@ export class SqliteStore implements ProcedureStore {
 
   async #close(): Promise<void> {
     await this.settled()
+    clearTimeout(this.#writerDue)
     const port = this.#port
     if (port !== null) {
       const error = await new Promise<string | undefined>((resolve) => {
@@ -297,6 +302,11 @@ export class SqliteStore implements ProcedureStore {
   #ring(): void {
     Atomics.add(this.#bell, 0, 1)
     Atomics.notify(this.#bell, 0)
+  }
+
+  /** Starts the first writer; one that died is followed by the next in its own time. */
+  #mustWrite(): void {
+    if (this.#writer === null) this.#startWriter()
   }
 
   #startWriter(): void {

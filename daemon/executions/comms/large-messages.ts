@@ -18,6 +18,10 @@ export class LargeMessages {
     }
   }
 
+  get empty(): boolean {
+    return this.#kept.size === 0
+  }
+
   get(messageId: string): CommContent | undefined {
     return this.#kept.get(messageId)?.content
   }

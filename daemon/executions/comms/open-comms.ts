@@ -58,6 +58,15 @@ export class OpenComms {
     return this.#comms.size
   }
 
+  /** None is open, and nothing waits to be written or told. */
+  get empty(): boolean {
+    return (
+      this.#comms.size === 0 &&
+      this.#statements.length === 0 &&
+      [this.#dirty, this.#dirtyBodies, this.#updated].every((waiting) => waiting.size === 0)
+    )
+  }
+
   get(id: CommId): OpenComm | undefined {
     return this.#comms.get(id)
   }

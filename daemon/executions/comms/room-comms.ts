@@ -298,6 +298,11 @@ export class RoomComms {
     return this.#sender.delivered
   }
 
+  /** Whoever makes it anew from the store has all there is. */
+  get empty(): boolean {
+    return this.#comms.empty && this.#waiting.empty && this.#large.empty && this.delivered === null
+  }
+
   // --- views ---------------------------------------------------------------------------------------------------------
 
   list(targetName: string | undefined): Record<string, { target_name: string }> {
