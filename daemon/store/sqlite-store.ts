@@ -264,6 +264,7 @@ export class SqliteStore implements ProcedureStore {
   }
 
   #handOver(): void {
+    this.#mustWrite()
     if (this.#port === null) return
     this.#closeUnits()
     if (this.#outbox.length === 0) return
