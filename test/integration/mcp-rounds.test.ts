@@ -30,7 +30,7 @@ function programs(home: TestHome): string[] {
     .map((pid) => {
       try {
         const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-        return words.map((word) => /([\w-]+)\.js$/.exec(word)?.[1]).find((name) => name) ?? words.join(' ')
+        return words.map((word) => /([\w-]+)\.c?js$/.exec(word)?.[1]).find((name) => name) ?? words.join(' ')
       } catch {
         // It ended meanwhile.
         return ''
