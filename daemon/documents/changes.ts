@@ -1,6 +1,6 @@
 /** Turns Yjs events of one transaction into the terms of the projection: a delta over cells, and changes inside cells. */
 import type * as Y from 'yjs'
-import type { CellChange, CellsDelta, DocumentCell, TextDelta } from '../../protocol/events.ts'
+import type { CellChange, CellsDelta, TextDelta } from '../../protocol/events.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { attachmentsOf, type CellMap, idOf, plain } from './layout.ts'
 import type { ListStep, Performed } from './operations.ts'
@@ -108,7 +108,8 @@ function keyWithin(type: Y.AbstractType<unknown>, cell: CellMap): string | null 
   return key
 }
 
-export function withoutHash(view: DocumentCellView): DocumentCell {
-  const { source_hash: _, ...cell } = view
-  return cell
+/** Without looking at the hash, which is made when somebody looks. */
+export function withoutHash(view: DocumentCellView): Omit<DocumentCellView, 'source_hash'> {
+  const { cell_id, cell_type, source, metadata, attachments } = view
+  return { cell_id, cell_type, source, metadata, ...(attachments === undefined ? {} : { attachments }) }
 }

@@ -16,6 +16,8 @@ import type { ShownExecutions } from './shown-executions.ts'
 /** Terminal executions whose outputs are kept for the next look, and how many outputs one of them may have. */
 const CACHED_EXECUTIONS = 200
 const CACHED_OUTPUTS = 100
+/** Cells that show something, beyond which the list of them stays: to read it again would keep other rooms waiting. */
+const MOST_READ_AGAIN = 1000
 /** Ids known to be no execution of this room. */
 const REMEMBERED_STRANGERS = 1000
 
@@ -222,6 +224,7 @@ export class RecordBook {
     this.#outputs.clear()
     this.#strangers.clear()
     if (this.#live.size > 0 || this.#files.length > 0) return
+    if (this.#shown && this.#shown.size > MOST_READ_AGAIN) return
     this.#shown = null
     this.#summaries.clear()
   }

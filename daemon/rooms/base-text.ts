@@ -6,6 +6,7 @@
  */
 import { decode, encode } from '../../protocol/codec.ts'
 import type { CellId, NotebookId } from '../../protocol/ids.ts'
+import { Breathing } from '../breathing.ts'
 import type { Statement, Store } from '../store/store.ts'
 
 export interface BaseText {
@@ -42,6 +43,48 @@ export function readBase(store: Pick<Store, 'all'>, notebookId: NotebookId): Bas
   const pieces = rows.flatMap(({ piece }) => piece ?? [])
   if (pieces.reduce((sum, piece) => sum + piece.length, 0) !== pieces_size) return null
   return { hash, text: joined(pieces, pieces_size), cell_ids }
+}
+
+/**
+ * The same, a piece at a time, so that other rooms get their turns. Of one state of the store; whoever uses it together with anything
+ * else asks `isBase` in that same turn.
+ */
+export async function readBaseInTurns(
+  store: Pick<Store, 'all' | 'get'>,
+  notebookId: NotebookId,
+): Promise<BaseText | null> {
+  for (;;) {
+    const head = store.get<Row>(
+      'SELECT hash, text, cell_ids, pieces_size FROM sources WHERE notebook_id = ?',
+      notebookId,
+    )
+    const size = head?.pieces_size ?? null
+    if (!head || size === null) return readBase(store, notebookId)
+    const text = new Uint8Array(size)
+    let at = 0
+    const breathing = new Breathing()
+    for (let piece = 0; at < size; piece++) {
+      const bytes = store.get<{ text: Uint8Array }>(
+        'SELECT text FROM source_pieces WHERE notebook_id = ? AND piece = ?',
+        notebookId,
+        piece,
+      )?.text
+      if (bytes === undefined || at + bytes.length > size) break
+      text.set(bytes, at)
+      at += bytes.length
+      if (breathing.due) await breathing.pause()
+    }
+    if (!isBase(store, notebookId, head.hash)) continue
+    if (at !== size) return null
+    return { hash: head.hash, text, cell_ids: head.cell_ids && (decode(head.cell_ids) as CellId[]) }
+  }
+}
+
+/** Whether the base is still the one with this hash. */
+export function isBase(store: Pick<Store, 'get'>, notebookId: NotebookId, hash: string): boolean {
+  return (
+    store.get<{ hash: string }>('SELECT hash FROM sources WHERE notebook_id = ?', notebookId)?.hash === hash
+  )
 }
 
 export function hasBase(store: Pick<Store, 'get'>, notebookId: NotebookId): boolean {

@@ -10,6 +10,7 @@ import type { Target } from '../../protocol/channels.ts'
 import { RoomdError } from '../../protocol/errors.ts'
 import { NotebookId } from '../../protocol/ids.ts'
 import type { KernelSpecSummary } from '../../protocol/methods.ts'
+import { withoutHash } from '../documents/changes.ts'
 import { type DocumentSeed, loadDocument, loadDocumentInSlices } from '../documents/document.ts'
 import { INLINE_BYTES } from '../documents/document-worker.ts'
 import { asSeed, foundingUpdate, type SlicedUpdate } from '../documents/founding-update.ts'
@@ -133,7 +134,7 @@ function emptyNotebook(spec: KernelSpecSummary): DocumentSeed {
 }
 
 function copyOf({ document }: Room): DocumentSeed {
-  const cells = document.cells(0, document.cellCount).map(({ source_hash: _, ...cell }) => cell)
+  const cells = document.cells(0, document.cellCount).map(withoutHash)
   return { nbformat: 4, nbformat_minor: 5, metadata: document.metadata, cells }
 }
 

@@ -12,11 +12,12 @@ import type { CellId } from '../../protocol/ids.ts'
 import type { MethodResult } from '../../protocol/methods.ts'
 import type { ExecutionSummary } from '../../protocol/notebook.ts'
 import { Breathing } from '../breathing.ts'
+import { withoutHash } from '../documents/changes.ts'
 import type { WriteCell, Written } from '../documents/ipynb/write.ts'
 import { saveFile } from '../documents/save.ts'
 import { outputsForFile } from '../executions/file-outputs.ts'
 import { faultPoint } from '../fault-points.ts'
-import { type BaseText, baseRows, readBase } from './base-text.ts'
+import { type BaseText, baseRows, isBase, readBaseInTurns } from './base-text.ts'
 import { newFile } from './file-path.ts'
 import type { Room } from './room.ts'
 import { recordByPath, type SourceRecord, updateBinding } from './room-record.ts'
@@ -82,7 +83,9 @@ export class Saver {
     if (same) mustBeWritable(room.record.source)
     else this.#mustBeFree(target)
 
-    const base = this.#spliceable(same)
+    let base = await this.#spliceable(same)
+    // What the room took from its file meanwhile has another base.
+    while (base && !isBase(this.#rooms.store, room.id, base.hash)) base = await this.#spliceable(same)
     const moment = await this.#moment(base !== null, auto)
     const written = await this.#rooms.worker.write({
       base: base?.text ?? null,
@@ -116,10 +119,10 @@ export class Saver {
   }
 
   /** The file's text to splice into. Of an old format nothing is kept: what is written is a new file. */
-  #spliceable(same: boolean): BaseText | null {
+  async #spliceable(same: boolean): Promise<BaseText | null> {
     const { source } = this.#room.record
     if (source.read_only === 'format' && !same) return null
-    return readBase(this.#rooms.store, this.#room.id)
+    return readBaseInTurns(this.#rooms.store, this.#room.id)
   }
 
   async #moment(hasBase: boolean, auto: boolean): Promise<Moment> {
@@ -140,12 +143,13 @@ export class Saver {
     await this.#room.settled()
     const cells: WriteCell[] = []
     const breathing = new Breathing()
-    for (const { source_hash: _, ...view } of views) {
-      const { cell_id } = view
+    for (const view of views) {
+      const cell = withoutHash(view)
+      const { cell_id } = cell
       if (running.has(cell_id)) {
         marks.delete(cell_id)
-        cells.push({ ...view, outputs: 'unchanged' })
-      } else cells.push({ ...view, outputs: await this.#outputsOf(cell_id, marks, hasBase) })
+        cells.push({ ...cell, outputs: 'unchanged' })
+      } else cells.push({ ...cell, outputs: await this.#outputsOf(cell_id, marks, hasBase) })
       if (breathing.due) await breathing.pause()
     }
     return { ...taken, cells, marks }

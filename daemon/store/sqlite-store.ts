@@ -6,7 +6,7 @@
  * read the truth back from the store) and a new thread takes over.
  */
 import { statSync } from 'node:fs'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import type { Logger } from 'pino'
 import { RoomdError } from '../../protocol/errors.ts'
@@ -323,6 +323,9 @@ export class SqliteStore implements ProcedureStore {
       reason = error.message
     })
     writer.on('exit', () => {
+      // What it said last may still be on its way: the end of a thread and its messages come by different ways.
+      for (let last = receiveMessageOnPort(port1); last; last = receiveMessageOnPort(port1))
+        this.#heard(last.message)
       if (this.#port === port1) this.#writerDied(reason)
     })
   }
