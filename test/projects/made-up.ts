@@ -61,6 +61,18 @@ export class MadeUpGit extends Git {
         mkdirSync(join(last, '.git'), { recursive: true })
         writeFileSync(join(last, '.git', 'config'), '[core]\n')
         return done(0)
+      case 'checkout': {
+        const ref = join('refs', 'heads', rest.at(-2) ?? '')
+        mkdirSync(dirname(join(options.cwd, '.git', ref)), { recursive: true })
+        writeFileSync(join(options.cwd, '.git', 'HEAD'), `ref: ${ref}\n`)
+        writeFileSync(join(options.cwd, '.git', ref), `${last}\n`)
+        return done(0)
+      }
+      case 'reset': {
+        const head = readFileSync(join(options.cwd, '.git', 'HEAD'), 'utf8')
+        writeFileSync(join(options.cwd, '.git', head.trim().slice('ref: '.length)), `${last}\n`)
+        return done(0)
+      }
       case 'cat-file':
         return this.#world.manifest === null ? done(128) : done(0, this.#world.manifest)
       case 'diff':
