@@ -1,5 +1,5 @@
 /** Claims: in which order a room is found, what a claim answers, and that one which is called off leaves everything as it was. */
-import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test as one } from 'vitest'
 import { until } from '../support/until.ts'
@@ -107,6 +107,20 @@ test('a pooled room whose cache was deleted meanwhile is still a checkout', () =
     const claim = await bench.claim(project)
     expect(claim.claim).toBe('warm')
     expect(readFileSync(join(claim.workspace, 'a.txt'), 'utf8')).toBe('a\n')
+  }))
+
+test('a pooled room in which a killed git left its locks is brought to the new commit all the same', () =>
+  withProjects(async (bench) => {
+    const repository = bench.repository({ 'a.txt': 'a\n' })
+    const project = await bench.add(repository, { depth: 1 })
+    await bench.pooled(project)
+    const [name = ''] = bench.workspaces()
+    const git = join(bench.projects.context.places.workspaces, name, '.git')
+    for (const lock of ['index.lock', 'HEAD.lock']) writeFileSync(join(git, lock), '')
+    repository.commit({ 'a.txt': 'b\n' }, 'moved')
+    const { claim, workspace } = await bench.claim(project)
+    expect(claim).toBe('warm')
+    expect(readFileSync(join(workspace, 'a.txt'), 'utf8')).toBe('b\n')
   }))
 
 test('ten parallel claims are ten different rooms, each usable, and one is pooled afterwards', () =>

@@ -15,7 +15,7 @@ import type { Source } from '../source.ts'
 import { type Advance, takeObjects, writeRef } from './advance.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
-import { isLocked, removeLocks, removePartPacks } from './leftovers.ts'
+import { pastLocks, removePartPacks } from './leftovers.ts'
 
 /** A remote that was fetched within so long is fresh. */
 export const FRESH_MS = 60_000
@@ -222,13 +222,7 @@ export class Cache {
   /** What was left by one that was killed is no reason to be old for ever. */
   async #fetchInto(signal?: AbortSignal): Promise<void> {
     await removePartPacks(this.folder)
-    try {
-      await this.#fetch(this.folder, signal)
-    } catch (error) {
-      if (!isLocked(error)) throw error
-      await removeLocks(this.folder)
-      await this.#fetch(this.folder, signal)
-    }
+    await pastLocks(this.folder, () => this.#fetch(this.folder, signal))
   }
 
   async #fetch(folder: string, signal?: AbortSignal): Promise<void> {

@@ -8,12 +8,22 @@ import { GitError } from './errors.ts'
 
 const LOCKS = ['HEAD', 'ORIG_HEAD', 'config', 'index', 'packed-refs', 'shallow'].map((name) => `${name}.lock`)
 
-/** Whether git stopped because of a lock. */
-export function isLocked(error: unknown): boolean {
+/** Runs `work` of git in a repository of ours, once more without locks if one kept it away. To do it twice must be as good as once. */
+export async function pastLocks<T>(gitDir: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isLocked(error)) throw error
+    await removeLocks(gitDir)
+    return await work()
+  }
+}
+
+function isLocked(error: unknown): boolean {
   return error instanceof GitError && /\.lock': File exists/.test(error.stderr)
 }
 
-export async function removeLocks(gitDir: string): Promise<void> {
+async function removeLocks(gitDir: string): Promise<void> {
   const refs = join(gitDir, 'refs')
   const entries = await readdir(refs, { recursive: true, withFileTypes: true }).catch(() => []) // no repository
   const held = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.lock'))

@@ -14,7 +14,7 @@ import { type Advance, giveObjects, writeRef } from './advance.ts'
 import { type Cache, quoted } from './cache.ts'
 import { GitError } from './errors.ts'
 import type { Git } from './git.ts'
-import { removeLocks } from './leftovers.ts'
+import { pastLocks } from './leftovers.ts'
 import { fillLfs, mayTouchLfs, WITHOUT_LFS } from './lfs.ts'
 import { fillSubmodules } from './submodules.ts'
 
@@ -91,11 +91,14 @@ async function fill(request: WorkspaceRequest): Promise<string[]> {
  * Moves an untouched workspace to another commit: everything in it becomes as it is there. Only for rooms that hold no work; the
  * files that setup made and git ignores stay. `advance`: how the cache came to the commit from the one the workspace is at.
  */
-export async function moveWorkspace(request: WorkspaceRequest, advance: Advance | null): Promise<string[]> {
+export function moveWorkspace(request: WorkspaceRequest, advance: Advance | null): Promise<string[]> {
+  // Locks of a git that was ended with the claim it worked for; nobody else works here.
+  return pastLocks(join(request.folder, '.git'), () => move(request, advance))
+}
+
+async function move(request: WorkspaceRequest, advance: Advance | null): Promise<string[]> {
   const { git, cache, folder, commit, signal } = request
   const what = 'the workspace could not be brought up to date'
-  // Of a git that was ended with the claim it worked for; nobody else works here.
-  await removeLocks(join(folder, '.git'))
   if (advance) {
     await giveObjects(advance, cache.folder, join(folder, '.git'))
     await writeRef(join(folder, '.git'), 'refs/roomd/tip', commit)
