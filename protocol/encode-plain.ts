@@ -74,7 +74,7 @@ function nil(): void {
 }
 
 function list(values: readonly unknown[]): boolean {
-  size(values.length, 0x90, 16, 0xdc)
+  counted(values.length, 0x90, 0xdc)
   for (let i = 0; i < values.length; i++) if (!write(values[i])) return false
   return true
 }
@@ -83,7 +83,7 @@ function list(values: readonly unknown[]): boolean {
 function map(value: Record<string, unknown>): boolean {
   const names = Object.keys(value)
   const start = at
-  size(names.length, 0x80, 16, 0xde)
+  counted(names.length, 0x80, 0xde)
   let absent = 0
   for (const name of names) {
     const member = value[name]
@@ -103,19 +103,38 @@ function map(value: Record<string, unknown>): boolean {
   return true
 }
 
-/** Header of a list or map: `fix` for less than `fixed`, `wide` with 16 bits, the next one with 32. */
-function size(count: number, fix: number, fixed: number, wide: number): void {
+/** Header of a list or map: `fix` for less than 16, `wide` with 16 bits, the next one with 32. */
+function counted(count: number, fix: number, wide: number): void {
   room(5)
-  if (count < fixed) bytes[at++] = fix | count
-  else if (count < 0x10000) {
-    bytes[at] = wide
-    view.setUint16(at + 1, count)
-    at += 3
-  } else {
-    bytes[at] = wide + 1
-    view.setUint32(at + 1, count)
-    at += 5
-  }
+  if (count < 16) bytes[at++] = fix | count
+  else if (count < 0x10000) tagged16(wide, count)
+  else tagged32(wide + 1, count)
+}
+
+/** A number from 0 behind `tag` with 8 bits, the next one with 16, the one behind with 32. */
+function sized(tag: number, value: number): void {
+  if (value < 0x100) tagged8(tag, value)
+  else if (value < 0x10000) tagged16(tag + 1, value)
+  else tagged32(tag + 2, value)
+}
+
+/** These keep the low bits of a number, so that they serve for negative ones too. */
+function tagged8(tag: number, value: number): void {
+  bytes[at] = tag
+  bytes[at + 1] = value
+  at += 2
+}
+
+function tagged16(tag: number, value: number): void {
+  bytes[at] = tag
+  view.setUint16(at + 1, value)
+  at += 3
+}
+
+function tagged32(tag: number, value: number): void {
+  bytes[at] = tag
+  view.setUint32(at + 1, value)
+  at += 5
 }
 
 /** Whole numbers up to 32 bits as such, all others as float64. */
@@ -123,34 +142,12 @@ function number(value: number): void {
   room(9)
   if (value >>> 0 === value) {
     if (value < 0x80) bytes[at++] = value
-    else if (value < 0x100) {
-      bytes[at] = 0xcc
-      bytes[at + 1] = value
-      at += 2
-    } else if (value < 0x10000) {
-      bytes[at] = 0xcd
-      view.setUint16(at + 1, value)
-      at += 3
-    } else {
-      bytes[at] = 0xce
-      view.setUint32(at + 1, value)
-      at += 5
-    }
+    else sized(0xcc, value)
   } else if (value >> 0 === value) {
-    if (value >= -0x20) bytes[at++] = 0x100 + value
-    else if (value >= -0x80) {
-      bytes[at] = 0xd0
-      bytes[at + 1] = 0x100 + value
-      at += 2
-    } else if (value >= -0x8000) {
-      bytes[at] = 0xd1
-      view.setInt16(at + 1, value)
-      at += 3
-    } else {
-      bytes[at] = 0xd2
-      view.setInt32(at + 1, value)
-      at += 5
-    }
+    if (value >= -0x20) bytes[at++] = value
+    else if (value >= -0x80) tagged8(0xd0, value)
+    else if (value >= -0x8000) tagged16(0xd1, value)
+    else tagged32(0xd2, value)
   } else {
     bytes[at] = 0xcb
     view.setFloat64(at + 1, value)
@@ -159,23 +156,10 @@ function number(value: number): void {
 }
 
 function binary(value: Uint8Array): void {
-  const { length } = value
-  room(5 + length)
-  if (length < 0x100) {
-    bytes[at] = 0xc4
-    bytes[at + 1] = length
-    at += 2
-  } else if (length < 0x10000) {
-    bytes[at] = 0xc5
-    view.setUint16(at + 1, length)
-    at += 3
-  } else {
-    bytes[at] = 0xc6
-    view.setUint32(at + 1, length)
-    at += 5
-  }
+  room(5 + value.length)
+  sized(0xc4, value.length)
   bytes.set(value, at)
-  at += length
+  at += value.length
 }
 
 function text(value: string): void {
@@ -188,18 +172,9 @@ function text(value: string): void {
   const written = end - from
   const header = headerOf(written)
   if (header !== guess) bytes.copyWithin(at + header, from, end)
-  if (header === 1) bytes[at] = 0xa0 | written
-  else if (header === 2) {
-    bytes[at] = 0xd9
-    bytes[at + 1] = written
-  } else if (header === 3) {
-    bytes[at] = 0xda
-    view.setUint16(at + 1, written)
-  } else {
-    bytes[at] = 0xdb
-    view.setUint32(at + 1, written)
-  }
-  at += header + written
+  if (header === 1) bytes[at++] = 0xa0 | written
+  else sized(0xd9, written)
+  at += written
 }
 
 function headerOf(length: number): number {

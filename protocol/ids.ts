@@ -40,9 +40,15 @@ export type ClientInstance = z.output<typeof ClientInstance>
 export const MutationId = z.number().int().positive().max(Number.MAX_SAFE_INTEGER).brand<'MutationId'>()
 export type MutationId = z.output<typeof MutationId>
 
+const MAX_CELL_ID = 128
 /** nbformat's grammar for cell ids (JEP 62), widened to 128 characters for files that break it. */
-export const CellId = z.string().min(1).max(128).brand<'CellId'>()
+export const CellId = z.string().min(1).max(MAX_CELL_ID).brand<'CellId'>()
 export type CellId = z.output<typeof CellId>
+
+/** What the schema asks for, without the schema: thousands are asked at once. */
+export function isCellId(value: unknown): value is CellId {
+  return typeof value === 'string' && value.length > 0 && value.length <= MAX_CELL_ID
+}
 
 /** SHA-256 of a blob's bytes, lower-case hex. */
 export const BlobHash = z

@@ -3,8 +3,7 @@
  * fraction of the time: the schema tries three kinds for each step of each text. null: it is another event, or not exactly this one.
  */
 import type { EventEnvelope } from '../../protocol/events.ts'
-
-const MAX_CELL_ID = 128
+import { isCellId } from '../../protocol/ids.ts'
 
 export function readTextEvent(value: unknown): EventEnvelope | null {
   if (!isMap(value) || count(value) !== 2 || typeof value.at !== 'number' || !Number.isFinite(value.at))
@@ -29,8 +28,7 @@ function isParts(parts: unknown): boolean {
 function isTextChange(change: unknown): boolean {
   if (!isMap(change) || count(change) !== 2) return false
   const { cell_id, source } = change
-  if (typeof cell_id !== 'string' || cell_id.length < 1 || cell_id.length > MAX_CELL_ID) return false
-  if (!Array.isArray(source)) return false
+  if (!isCellId(cell_id) || !Array.isArray(source)) return false
   for (const step of source) if (!isStep(step)) return false
   return true
 }

@@ -13,7 +13,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as Y from 'yjs'
 import { RoomdError } from '../../protocol/errors.ts'
-import type { CellId } from '../../protocol/ids.ts'
+import { type CellId, isCellId } from '../../protocol/ids.ts'
 import type { DocumentCellView } from '../rooms/parts.ts'
 import { sourceHash } from './source-hash.ts'
 
@@ -92,11 +92,6 @@ export function wellFormed(text: string): string {
 
 export function sourceOf(cell: CellMap): Y.Text {
   return cell.get('source') as Y.Text
-}
-
-/** What the schema of ids asks for, without the schema: thousands are asked at once. */
-export function isCellId(value: unknown): value is CellId {
-  return typeof value === 'string' && value.length > 0 && value.length <= 128
 }
 
 export function idOf(cell: CellMap): CellId {

@@ -38,7 +38,7 @@ export function readBase(store: Pick<Store, 'all'>, notebookId: NotebookId): Bas
   const [first] = rows
   if (first === undefined) return null
   const { hash, pieces_size } = first
-  const cell_ids = first.cell_ids && (decode(first.cell_ids) as CellId[])
+  const cell_ids = idsOf(first)
   if (pieces_size === null) return { hash, text: first.text, cell_ids }
   const pieces = rows.flatMap(({ piece }) => piece ?? [])
   if (pieces.reduce((sum, piece) => sum + piece.length, 0) !== pieces_size) return null
@@ -76,7 +76,7 @@ export async function readBaseInTurns(
     }
     if (!isBase(store, notebookId, head.hash)) continue
     if (at !== size) return null
-    return { hash: head.hash, text, cell_ids: head.cell_ids && (decode(head.cell_ids) as CellId[]) }
+    return { hash: head.hash, text, cell_ids: idsOf(head) }
   }
 }
 
@@ -124,6 +124,10 @@ export function baseRow(notebookId: NotebookId, { hash, text, cell_ids }: BaseTe
       inPieces ? text.length : null,
     ],
   }
+}
+
+function idsOf({ cell_ids }: Row): CellId[] | null {
+  return cell_ids && (decode(cell_ids) as CellId[])
 }
 
 function isInPieces(text: Uint8Array): boolean {

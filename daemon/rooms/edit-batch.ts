@@ -1,7 +1,8 @@
 /**
  * Edits by operation that came together. Texts that one peer sets at once, in different cells, arrive in one turn of the loop; they
  * are made as one Yjs transaction: one update, one journal row and one frame for editors instead of as many. Each has its own
- * `doc_seq` and is told on its own in the projection's terms, as if it had come alone. Every other edit is a batch of its own.
+ * `doc_seq` and answer; in the projection's terms those who read `parts` are told of all in one event, others of each on its own, as if
+ * it had come alone. Every other edit is a batch of its own.
  *
  * Invariants: edits keep the order in which they came; each is checked against what those before it made, and one that is refused
  * changes nothing and stops no other. Whoever looks at the room or commits something else is behind them: the room calls `flush`

@@ -3,8 +3,7 @@
  * again gives the same ids, and an edit of one cell outside leaves the ids of the others.
  */
 import { createHash } from 'node:crypto'
-import type { CellId } from '../../../protocol/ids.ts'
-import { isCellId } from '../layout.ts'
+import { type CellId, isCellId } from '../../../protocol/ids.ts'
 
 export interface Identified {
   readonly cell_id: CellId
